@@ -1,0 +1,184 @@
+"""The one strict parser, the one canonical form, and salted commitments.
+
+JSON is parsed by RFC 8259 with what `json` lets through refused: duplicate keys, NaN and infinities, integers beyond
+±(2^53 − 1), NUL and lone surrogates. The canonical form is RFC 8785. Everything that is hashed refers to a commitment,
+SHA-256(salt ‖ canonical bytes), so that erasing a body with its salt leaves nothing to guess from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+import rfc8785
+
+from ledger.domain.errors import LedgerError
+
+SAFE_INTEGER = 2**53 - 1
+SALT_BYTES = 16
+_BAD_TEXT = re.compile("[\x00\ud800-\udfff]")
+
+
+def parse(raw: bytes, *, limit: int | None = None) -> Any:
+    """Parse untrusted JSON bytes strictly.
+
+    Raises LedgerError `too-large`, `malformed-json`, `duplicate-key`, `number-out-of-range` or `bad-text`, naming the path where
+    there is one. `limit` is in bytes.
+    """
+    if limit is not None and len(raw) > limit:
+        raise LedgerError(
+            "too-large",
+            f"the document has {len(raw)} bytes; at most {limit} are taken",
+            "Store large content as an artifact and refer to it by id.",
+            size=len(raw),
+            limit=limit,
+        )
+    try:
+        value = json.loads(
+            raw.decode("utf-8"), object_pairs_hook=_pairs, parse_int=_integer, parse_float=_float, parse_constant=_constant
+        )
+    except UnicodeDecodeError as error:
+        raise LedgerError(
+            "malformed-json", f"the document is not UTF-8 (byte {error.start})", "Send JSON encoded as UTF-8."
+        ) from None
+    except json.JSONDecodeError as error:
+        raise LedgerError(
+            "malformed-json",
+            f"the document is not JSON: {error.msg} at line {error.lineno}, column {error.colno}",
+            "Send one JSON value as RFC 8259 defines it.",
+        ) from None
+    except RecursionError:
+        raise LedgerError("malformed-json", "the document is nested too deeply", "Flatten it.") from None
+    check_text(value)
+    return value
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise LedgerError("duplicate-key", f"the key {key[:80]!r} appears twice in one object", "Send each key once.")
+            seen.add(key)
+    return out
+
+
+def _integer(text: str) -> int:
+    value = int(text) if len(text) <= 17 else SAFE_INTEGER + 1
+    if abs(value) > SAFE_INTEGER:
+        raise LedgerError(
+            "number-out-of-range",
+            f"the integer {text[:24]} can't be kept exactly by every reader (beyond 2^53 - 1)",
+            "Send it as a string.",
+        )
+    return value
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise LedgerError("number-out-of-range", f"the number {text[:24]} is out of range", "Send it as a string.")
+    return value
+
+
+def _constant(text: str) -> Any:
+    raise LedgerError("number-out-of-range", f"{text} is not a JSON number", "Send null or a string.")
+
+
+def check_text(value: Any, path: str = "$") -> None:
+    """Refuse NUL and lone surrogates anywhere in a parsed value; the error names the path."""
+    if isinstance(value, str):
+        if _BAD_TEXT.search(value):
+            raise LedgerError(
+                "bad-text", f"the text at {path} holds NUL or half a surrogate pair", "Send such bytes as base64, or as an artifact."
+            )
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            check_text(key, f"{path}.{key[:40]!a}")
+            check_text(item, f"{path}.{key[:40]}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            check_text(item, f"{path}[{index}]")
+
+
+def canonical(value: Any) -> bytes:
+    """The RFC 8785 form of a parsed value."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS) if _plain(value) else rfc8785.dumps(value)
+
+
+def _plain(value: Any) -> bool:
+    """True where a sorted compact dump and RFC 8785 agree byte for byte: no floats, only ASCII keys."""
+    if isinstance(value, dict):
+        return all(key.isascii() and _plain(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(map(_plain, value))
+    return not isinstance(value, float)
+
+
+def commit(salt: bytes, content: bytes) -> bytes:
+    """SHA-256(salt ‖ content): 32 bytes."""
+    return hashlib.sha256(salt + content).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Bytes of a state, request, result, evidence or event, with the salt that commits them. `size` is in bytes."""
+
+    id: UUID
+    salt: bytes
+    content: bytes
+    media: str = "application/json"
+
+    @property
+    def commitment(self) -> bytes:
+        return commit(self.salt, self.content)
+
+    def same(self, content: bytes) -> bool:
+        """Does other content have this commitment?"""
+        return self.content == content
+
+
+def rfc3339(at: datetime) -> str:
+    """UTC with microseconds and Z, as every entry, digest and answer writes it."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_time(text: Any, field: str) -> datetime:
+    """An RFC 3339 time with offset. Raises LedgerError `naive-time` or `invalid`."""
+    try:
+        at = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        raise LedgerError("invalid", f"{field} is not a time", "Send RFC 3339, such as 2026-01-31T09:30:00Z.") from None
+    if at.tzinfo is None:
+        raise LedgerError("naive-time", f"{field} has no offset", "Add Z or an offset, such as +01:00.")
+    return at.astimezone(UTC)
+
+
+def digest(kind: str, fields: Mapping[str, Any]) -> bytes:
+    """SHA-256 over the canonical form of named fields, with the kind in front so that digests of two kinds never meet."""
+    return hashlib.sha256(kind.encode() + b"\x00" + canonical({key: plain(value) for key, value in fields.items()})).digest()
+
+
+def plain(value: Any) -> Any:
+    """A record value as the journal writes it: ids and times as text, bytes as hex."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, datetime):
+        return rfc3339(value)
+    if isinstance(value, bytes | memoryview):
+        return bytes(value).hex()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    raise TypeError(f"{type(value).__name__} has no place in the record")

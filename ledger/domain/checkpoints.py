@@ -1,0 +1,86 @@
+"""Checkpoints: what their digest covers, and what a commit may do next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from ledger.domain.canonical import digest
+from ledger.domain.runs import Fence
+
+
+class CheckpointKind(StrEnum):
+    START = "start"
+    COMMIT = "commit"
+    PROPOSAL = "proposal"
+    END = "end"
+    REPLAN = "replan"
+    MIGRATION = "migration"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFields:
+    """All that a checkpoint's digest covers."""
+
+    run_id: UUID
+    seq: int
+    kind: CheckpointKind
+    previous_digest: bytes
+    last_transition: str
+    next_transition: str
+    instance_id: UUID
+    version: str
+    code_version: str
+    fence: Fence
+    state_commitment: bytes
+    artifacts: tuple[str, ...] = ()
+
+
+def checkpoint_digest(fields: CheckpointFields) -> bytes:
+    """SHA-256 over every field of a checkpoint; 32 bytes."""
+    return digest(
+        "checkpoint/1",
+        {
+            "run": fields.run_id,
+            "seq": fields.seq,
+            "kind": str(fields.kind),
+            "previous": fields.previous_digest,
+            "last": fields.last_transition,
+            "next": fields.next_transition,
+            "instance": fields.instance_id,
+            "schema": fields.version,
+            "code": fields.code_version,
+            "fence": str(fields.fence),
+            "state": fields.state_commitment,
+            "artifacts": list(fields.artifacts),
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """A registered workflow version as rules read it; `transitions` maps a name to its declaration."""
+
+    id: UUID
+    version: str
+    initial: str
+    transitions: Mapping[str, Mapping[str, Any]]
+    takes_over_from: list[str]
+    digest: bytes
+
+    def declares(self, transition: str) -> bool:
+        return transition in self.transitions
+
+    def targets(self, transition: str) -> list[str]:
+        return list(self.transitions.get(transition, {}).get("targets", []))
+
+    def tools(self, transition: str) -> list[str]:
+        return list(self.transitions.get(transition, {}).get("tools", []))
+
+    def on_conflict(self, transition: str) -> tuple[str, str]:
+        """(`ask_again` | `replan` | `hand_off`, the transition that a replan goes to)."""
+        declared = self.transitions.get(transition, {}).get("on_conflict", ["ask_again"])
+        return declared[0], declared[1] if len(declared) > 1 else ""

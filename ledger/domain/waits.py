@@ -1,0 +1,109 @@
+"""Waits: sets, members, outcomes, deadlines. No clock, no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from ledger.domain.machines import Machine
+
+
+class SetMode(StrEnum):
+    ANY = "any"
+    ALL = "all"
+
+
+class SetState(StrEnum):
+    OPEN = "open"
+    SATISFIED = "satisfied"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    SUPERSEDED = "superseded"
+
+
+class MemberKind(StrEnum):
+    TIMER = "timer"
+    APPROVAL = "approval"
+    EVENT = "event"
+    EFFECT = "effect"
+
+
+class MemberState(StrEnum):
+    OPEN = "open"
+    MET = "met"
+    CLOSED = "closed"
+
+
+class OnDeadline(StrEnum):
+    WAKE = "wake"
+    CANCEL = "cancel"
+    FAIL = "fail"
+    HAND_OFF = "hand_off"
+
+
+class Internal(StrEnum):
+    """The engine's own waits."""
+
+    RETRY_LATER = "retry_later"
+    RECONCILE = "reconcile"
+    ASK_AGAIN = "ask_again"
+
+
+SET: Machine[SetState] = Machine(
+    "wait",
+    {
+        SetState.OPEN: {
+            "satisfy": (SetState.SATISFIED,),
+            "expire": (SetState.EXPIRED,),
+            "cancel": (SetState.CANCELLED,),
+            "supersede": (SetState.SUPERSEDED,),
+        },
+        SetState.SATISFIED: {},
+        SetState.EXPIRED: {},
+        SetState.CANCELLED: {},
+        SetState.SUPERSEDED: {},
+    },
+)
+
+MEMBER: Machine[MemberState] = Machine(
+    "wait member",
+    {MemberState.OPEN: {"meet": (MemberState.MET,), "close": (MemberState.CLOSED,)}, MemberState.MET: {}, MemberState.CLOSED: {}},
+)
+
+EVENT_KEPT_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class SetRow:
+    id: UUID
+    run_id: UUID
+    instance_id: UUID
+    mode: SetMode
+    state: SetState
+    internal: str
+    cause: str
+    deadline: datetime
+    on_deadline: OnDeadline
+    due_at: datetime
+    opened_at: datetime
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    id: UUID
+    wait_id: UUID
+    ordinal: int
+    kind: MemberKind
+    state: MemberState
+    outcome: str
+    due_at: datetime | None
+    effect_id: UUID | None
+    event_source: str
+    event_type: str
+    event_subject: str
+    since: datetime | None
+    event_id: UUID | None
+    met_at: datetime | None

@@ -1,0 +1,100 @@
+"""What every model of the record shares: ids made by us, a tenant, a fail-closed manager, and a record name.
+
+`Model.objects` refuses to answer before it is scoped to a tenant; sweeps use `across_tenants`, which the engine alone may call.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+from uuid import UUID
+
+from django.db import models
+
+
+class Unscoped(RuntimeError):
+    """A query over a tenant's table was about to run without a tenant."""
+
+
+class TenantQuerySet(models.QuerySet[Any]):
+    scoped = False
+
+    def of(self, tenant: Any) -> Self:
+        """The rows of one tenant (a Tenant or its id)."""
+        found = self.filter(tenant_id=getattr(tenant, "pk", tenant))
+        found.scoped = True
+        return found
+
+    def across_tenants(self) -> Self:
+        """Every tenant's rows: for sweeps in the engine, for verification and for tests."""
+        found = self._chain()  # type: ignore[attr-defined]
+        found.scoped = True
+        return found
+
+    def _clone(self) -> Self:
+        clone = super()._clone()  # type: ignore[misc]
+        clone.scoped = self.scoped
+        return clone
+
+    def _fetch_all(self) -> None:
+        self._refuse_unscoped()
+        super()._fetch_all()  # type: ignore[misc]
+
+    def count(self) -> int:
+        self._refuse_unscoped()
+        return super().count()
+
+    def exists(self) -> bool:
+        self._refuse_unscoped()
+        return super().exists()
+
+    def aggregate(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        self._refuse_unscoped()
+        return super().aggregate(*args, **kwargs)
+
+    def iterator(self, *args: Any, **kwargs: Any) -> Any:
+        self._refuse_unscoped()
+        return super().iterator(*args, **kwargs)
+
+    def _refuse_unscoped(self) -> None:
+        if not self.scoped:
+            raise Unscoped(f"{self.model.__name__}.objects was asked without a tenant: say .of(tenant)")
+
+
+class TenantModel(models.Model):
+    """A row of one tenant. The foreign key is not enforced by the database on hot tables: the writer takes it from the stream."""
+
+    tenant = models.ForeignKey("ledger.Tenant", on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
+
+    objects = TenantQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+        base_manager_name = "plain"
+        default_permissions = ()
+
+    plain: ClassVar[models.Manager[Any]] = models.Manager()
+
+
+class Record(TenantModel):
+    """A table of the record: written by the one writer only.
+
+    `RECORD` is its name in Changes and journal entries; `UNJOURNALLED` names the attributes that never enter an entry (free text, bytes);
+    `APPEND_ONLY` tables carry triggers against UPDATE, DELETE and TRUNCATE.
+    """
+
+    RECORD: ClassVar[str]
+    UNJOURNALLED: ClassVar[frozenset[str]] = frozenset()
+    APPEND_ONLY: ClassVar[bool] = False
+
+    class Meta(TenantModel.Meta):
+        abstract = True
+
+
+def record_id() -> models.UUIDField[UUID, UUID]:
+    """A primary key that the service mints: time-ordered, so that indexes stay local."""
+    return models.UUIDField(primary_key=True)
+
+
+def within(field: str, values: Any, name: str) -> models.CheckConstraint:
+    """A named CHECK that a code column holds one of an enum's values."""
+    return models.CheckConstraint(condition=models.Q(**{f"{field}__in": [str(value) for value in values]}), name=name)
