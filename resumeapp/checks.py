@@ -67,7 +67,7 @@ def check_security(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
 
 def check_queue(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Any]:
     """E005: a task that is pulled again while it still runs would run twice at once."""
-    queue = settings.Q_CLUSTER
+    queue: dict[str, Any] = settings.Q_CLUSTER
     if queue["retry"] > 2 * queue["timeout"] + 30 and queue["queue_limit"] <= queue["workers"]:
         return []
     return [

@@ -12,8 +12,8 @@ os.environ.setdefault("RESUMEAPP_LOG_LEVEL", "WARNING")
 if "RESUMEAPP_VAR" not in os.environ:
     os.environ["RESUMEAPP_VAR"] = tempfile.mkdtemp(prefix="resumeapp-test-")
 
-from resumeapp.settings import *  # noqa: E402, F403
-from resumeapp.settings import DATABASES, VAR  # noqa: E402
+from resumeapp.settings import *  # noqa: F403
+from resumeapp.settings import DATABASES, VAR
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
