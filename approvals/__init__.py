@@ -1,0 +1,1 @@
+"""The console and the rules for people: requests, votes and every page."""

@@ -1,0 +1,73 @@
+# `make help` lists the targets. Everything runs in .venv, made from hash-pinned requirements.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help run test lint lock check-tools test-sqlite test-postgres test-browser
+
+PYTHON ?= python3
+N ?= 100
+WORKERS ?= 2
+BIN := .venv/bin
+SETTINGS := RESUMEAPP_MODE=test
+CHROMIUM := $(firstword $(wildcard $(RESUMEAPP_CHROMIUM) /usr/bin/chromium /usr/bin/chromium-browser /usr/bin/google-chrome))
+
+RUN_HASH := $(shell sha256sum requirements/run.txt | cut -c1-16)
+DEV_HASH := $(shell cat requirements/run.txt requirements/dev.txt | sha256sum | cut -c1-16)
+RUN_STAMP := .venv/.run-$(RUN_HASH)
+DEV_STAMP := .venv/.dev-$(DEV_HASH)
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | column -t -s "$$(printf '\t')"
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed; set PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+	  || { echo "Python's venv is incomplete. Install it with:" >&2; \
+	       echo "  apt-get install -y --no-install-recommends python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	@site="$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"; \
+	  printf '%s\n%s\n' "$(CURDIR)" "$(CURDIR)/client/src" > "$$site/resumeapp-development.pth"
+
+$(RUN_STAMP): | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	@rm -f .venv/.run-* && touch $@
+
+$(DEV_STAMP): $(RUN_STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt -r requirements/dev.txt
+	@rm -f .venv/.dev-* && touch $@
+
+run: $(RUN_STAMP) ## Start the demonstration: web, queue, timer, sandbox, two workers
+	@exec $(BIN)/python manage.py demo
+
+lint: $(DEV_STAMP) ## Style, layers and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(SETTINGS) $(BIN)/mypy
+
+check-tools: $(DEV_STAMP)
+	@$(BIN)/python -m tests.postgres --check
+	@test -n "$(CHROMIUM)" || { echo "Chromium is missing. Install it with:" >&2; \
+	  echo "  apt-get install -y --no-install-recommends chromium fonts-dejavu-core" >&2; exit 1; }
+
+test-sqlite: $(DEV_STAMP) ## All but browser tests, on SQLite
+	RESUMEAPP_TEST_DB=sqlite $(BIN)/python -m pytest -m "not browser and not postgres_only" -n $(WORKERS)
+
+test-postgres: $(DEV_STAMP) ## All but browser tests, on a PostgreSQL of their own
+	RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest -m "not browser and not sqlite_only" -n $(WORKERS)
+
+test-browser: check-tools ## Tests in a real Chromium
+ifneq ($(wildcard tests/browser/test_*.py),)
+	RESUMEAPP_CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest -m browser tests/browser
+endif
+
+test: check-tools ## Everything: lint, SQLite, PostgreSQL, browser
+	@phase() { local began=$$SECONDS; echo "== $$1"; $(MAKE) --no-print-directory "$$1"; \
+	  echo "== $$1 took $$((SECONDS - began)) s"; }; \
+	  phase lint; phase test-sqlite; phase test-postgres; phase test-browser
+
+lock: ## Lock requirements/*.in with hashes
+	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet uv; }
+	@for name in run dev; do .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-header requirements/$$name.in -o requirements/$$name.txt; done

@@ -1,0 +1,1 @@
+"""The record: runs, checkpoints, effects, waits, authority, wakes and the journal."""

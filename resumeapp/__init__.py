@@ -1,0 +1,1 @@
+"""Composition root: settings, URLs, health and the processes. Imports all, imported by none."""

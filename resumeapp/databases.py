@@ -1,0 +1,82 @@
+"""How each kind of process connects: full durability, time-outs at both ends, no shared sockets."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import dj_database_url
+
+# Seconds a connection is kept; None keeps it. A pool in a forking cluster corrupts connections,
+# and kept connections under ASGI leak until the server refuses.
+_KEEP: Final[dict[str, int | None]] = {"web": None, "asgi": 0, "cluster": 60, "timer": 60}
+
+_SQLITE_PRAGMAS: Final = (
+    "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; "
+    "PRAGMA recursive_triggers=ON"
+)
+
+
+def process_kinds() -> tuple[str, ...]:
+    """The kinds of process that connections are tuned for."""
+    return tuple(_KEEP)
+
+
+def database(url: str, sqlite: Path, process: str, statement_timeout: timedelta) -> dict[str, Any]:
+    """Django's settings of the one database: PostgreSQL by `url`, else SQLite at `sqlite`.
+
+    Raises ValueError, without the URL in it, when `url` isn't a PostgreSQL address.
+    """
+    if not url:
+        return _sqlite(sqlite)
+    if not url.startswith(("postgres://", "postgresql://")):
+        raise ValueError("expected postgres://user@host:port/name, or nothing for SQLite")
+    try:
+        parsed: dict[str, Any] = dict(dj_database_url.parse(url))
+    except (ValueError, KeyError):
+        raise ValueError("expected postgres://user@host:port/name") from None
+    return _postgres(parsed, process, statement_timeout)
+
+
+def _sqlite(path: Path) -> dict[str, Any]:
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(path),
+        "ATOMIC_REQUESTS": False,
+        "CONN_MAX_AGE": None,
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": _SQLITE_PRAGMAS,
+        },
+    }
+
+
+def _postgres(parsed: dict[str, Any], process: str, statement_timeout: timedelta) -> dict[str, Any]:
+    options = dict(parsed.get("OPTIONS", {}))
+    milliseconds = int(statement_timeout.total_seconds() * 1000)
+    server = (
+        "-c synchronous_commit=on -c default_transaction_isolation=read\\ committed "
+        "-c idle_in_transaction_session_timeout=30s "
+        f"-c statement_timeout={milliseconds} -c tcp_user_timeout=30s"
+    )
+    # What the operator wrote comes last and wins; system checks refuse less durability.
+    options["options"] = f"{server} {options.get('options', '')}".strip()
+    options |= {
+        "server_side_binding": True,
+        "prepare_threshold": 3,
+        "connect_timeout": 10,
+        "keepalives": 1,
+        "keepalives_idle": 15,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
+        "application_name": f"resumeapp-{process}",
+    }
+    if process == "asgi":
+        options["pool"] = {"min_size": 1, "max_size": 16, "timeout": 10}
+    return parsed | {
+        "ATOMIC_REQUESTS": False,
+        "CONN_MAX_AGE": _KEEP.get(process, 60),
+        "CONN_HEALTH_CHECKS": process != "asgi",
+        "OPTIONS": options,
+    }

@@ -1,0 +1,18 @@
+"""Every address of the product; apps bring their own under their prefix."""
+
+from django.contrib.auth.views import LoginView, LogoutView
+from django.urls import path
+
+from resumeapp import health
+
+urlpatterns = [
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("metrics", health.metrics, name="metrics"),
+    path(
+        "sign-in/",
+        LoginView.as_view(template_name="sign_in.html", redirect_authenticated_user=True),
+        name="sign_in",
+    ),
+    path("sign-out/", LogoutView.as_view(), name="sign_out"),
+]

@@ -1,0 +1,1 @@
+"""Tests of resumeapp; run them with `make test`."""
