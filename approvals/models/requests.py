@@ -15,8 +15,12 @@ class ApprovalRequest(Record):
     RECORD = "approval_request"
 
     id = record_id()
-    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="requests", null=True)
-    workflow = models.ForeignKey("ledger.WorkflowType", on_delete=models.PROTECT, related_name="requests", null=True)
+    run = models.ForeignKey(
+        "ledger.Run", on_delete=models.PROTECT, related_name="requests", null=True
+    )
+    workflow = models.ForeignKey(
+        "ledger.WorkflowType", on_delete=models.PROTECT, related_name="requests", null=True
+    )
     subject_kind = models.CharField(max_length=20)
     subject_id = models.UUIDField()
     state = models.CharField(max_length=10)
@@ -31,11 +35,21 @@ class ApprovalRequest(Record):
         db_table = "approvals_request"
         constraints = [
             within("state", RequestState, "request_state_known"),
-            models.UniqueConstraint(fields=["subject_kind", "subject_id"], name="one_pending_request", condition=Q(state=RequestState.PENDING)),
+            models.UniqueConstraint(
+                fields=["subject_kind", "subject_id"],
+                name="one_pending_request",
+                condition=Q(state=RequestState.PENDING),
+            ),
         ]
         indexes = [
-            models.Index(fields=["tenant", "decide_by", "id"], name="request_pending", condition=Q(state=RequestState.PENDING)),
-            models.Index(fields=["decide_by"], name="request_due", condition=Q(state=RequestState.PENDING)),
+            models.Index(
+                fields=["tenant", "decide_by", "id"],
+                name="request_pending",
+                condition=Q(state=RequestState.PENDING),
+            ),
+            models.Index(
+                fields=["decide_by"], name="request_due", condition=Q(state=RequestState.PENDING)
+            ),
             models.Index(fields=["run"], name="request_run"),
         ]
 
@@ -47,8 +61,12 @@ class Revision(Record):
     APPEND_ONLY = True
 
     id = record_id()
-    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="revisions", null=True)
-    request = models.ForeignKey(ApprovalRequest, on_delete=models.PROTECT, related_name="revisions", db_index=False)
+    run = models.ForeignKey(
+        "ledger.Run", on_delete=models.PROTECT, related_name="revisions", null=True
+    )
+    request = models.ForeignKey(
+        ApprovalRequest, on_delete=models.PROTECT, related_name="revisions", db_index=False
+    )
     number = models.IntegerField()
     subject_digest = models.BinaryField(max_length=32)
     requirement = models.JSONField()
@@ -62,7 +80,9 @@ class Revision(Record):
     opened_at = models.DateTimeField()
 
     class Meta(Record.Meta):
-        constraints = [models.UniqueConstraint(fields=["request", "number"], name="revision_number_unique")]
+        constraints = [
+            models.UniqueConstraint(fields=["request", "number"], name="revision_number_unique")
+        ]
 
 
 class Vote(Record):
@@ -73,11 +93,15 @@ class Vote(Record):
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="votes", null=True)
-    request = models.ForeignKey(ApprovalRequest, on_delete=models.PROTECT, related_name="votes", db_index=False)
+    request = models.ForeignKey(
+        ApprovalRequest, on_delete=models.PROTECT, related_name="votes", db_index=False
+    )
     revision = models.IntegerField()
     voter = models.ForeignKey("ledger.User", on_delete=models.PROTECT, related_name="votes")
     choice = models.CharField(max_length=8)
-    reason_body = models.ForeignKey("ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False, null=True)
+    reason_body = models.ForeignKey(
+        "ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False, null=True
+    )
     reason_commitment = models.BinaryField(max_length=32, null=True)
     receipt_digest = models.BinaryField(max_length=32)
     renderer = models.CharField(max_length=20)
@@ -87,6 +111,8 @@ class Vote(Record):
 
     class Meta(Record.Meta):
         constraints = [
-            models.UniqueConstraint(fields=["request", "revision", "voter"], name="one_vote_a_revision"),
+            models.UniqueConstraint(
+                fields=["request", "revision", "voter"], name="one_vote_a_revision"
+            ),
             within("choice", Choice, "vote_choice_known"),
         ]

@@ -42,11 +42,17 @@ def parse(raw: bytes, *, limit: int | None = None) -> Any:
         )
     try:
         value = json.loads(
-            raw.decode("utf-8"), object_pairs_hook=_pairs, parse_int=_integer, parse_float=_float, parse_constant=_constant
+            raw.decode("utf-8"),
+            object_pairs_hook=_pairs,
+            parse_int=_integer,
+            parse_float=_float,
+            parse_constant=_constant,
         )
     except UnicodeDecodeError as error:
         raise LedgerError(
-            "malformed-json", f"the document is not UTF-8 (byte {error.start})", "Send JSON encoded as UTF-8."
+            "malformed-json",
+            f"the document is not UTF-8 (byte {error.start})",
+            "Send JSON encoded as UTF-8.",
         ) from None
     except json.JSONDecodeError as error:
         raise LedgerError(
@@ -55,7 +61,9 @@ def parse(raw: bytes, *, limit: int | None = None) -> Any:
             "Send one JSON value as RFC 8259 defines it.",
         ) from None
     except RecursionError:
-        raise LedgerError("malformed-json", "the document is nested too deeply", "Flatten it.") from None
+        raise LedgerError(
+            "malformed-json", "the document is nested too deeply", "Flatten it."
+        ) from None
     check_text(value)
     return value
 
@@ -66,7 +74,11 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise LedgerError("duplicate-key", f"the key {key[:80]!r} appears twice in one object", "Send each key once.")
+                raise LedgerError(
+                    "duplicate-key",
+                    f"the key {key[:80]!r} appears twice in one object",
+                    "Send each key once.",
+                )
             seen.add(key)
     return out
 
@@ -85,12 +97,16 @@ def _integer(text: str) -> int:
 def _float(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
-        raise LedgerError("number-out-of-range", f"the number {text[:24]} is out of range", "Send it as a string.")
+        raise LedgerError(
+            "number-out-of-range", f"the number {text[:24]} is out of range", "Send it as a string."
+        )
     return value
 
 
 def _constant(text: str) -> Any:
-    raise LedgerError("number-out-of-range", f"{text} is not a JSON number", "Send null or a string.")
+    raise LedgerError(
+        "number-out-of-range", f"{text} is not a JSON number", "Send null or a string."
+    )
 
 
 def check_text(value: Any, path: str = "$") -> None:
@@ -98,7 +114,9 @@ def check_text(value: Any, path: str = "$") -> None:
     if isinstance(value, str):
         if _BAD_TEXT.search(value):
             raise LedgerError(
-                "bad-text", f"the text at {path} holds NUL or half a surrogate pair", "Send such bytes as base64, or as an artifact."
+                "bad-text",
+                f"the text at {path} holds NUL or half a surrogate pair",
+                "Send such bytes as base64, or as an artifact.",
             )
     elif isinstance(value, dict):
         for key, item in value.items():
@@ -111,7 +129,9 @@ def check_text(value: Any, path: str = "$") -> None:
 
 def canonical(value: Any) -> bytes:
     """The RFC 8785 form of a parsed value."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS) if _plain(value) else rfc8785.dumps(value)
+    return (
+        orjson.dumps(value, option=orjson.OPT_SORT_KEYS) if _plain(value) else rfc8785.dumps(value)
+    )
 
 
 def _plain(value: Any) -> bool:
@@ -156,15 +176,21 @@ def parse_time(text: Any, field: str) -> datetime:
     try:
         at = datetime.fromisoformat(text)
     except (TypeError, ValueError):
-        raise LedgerError("invalid", f"{field} is not a time", "Send RFC 3339, such as 2026-01-31T09:30:00Z.") from None
+        raise LedgerError(
+            "invalid", f"{field} is not a time", "Send RFC 3339, such as 2026-01-31T09:30:00Z."
+        ) from None
     if at.tzinfo is None:
-        raise LedgerError("naive-time", f"{field} has no offset", "Add Z or an offset, such as +01:00.")
+        raise LedgerError(
+            "naive-time", f"{field} has no offset", "Add Z or an offset, such as +01:00."
+        )
     return at.astimezone(UTC)
 
 
 def digest(kind: str, fields: Mapping[str, Any]) -> bytes:
     """SHA-256 over the canonical form of named fields, with the kind in front so that digests of two kinds never meet."""
-    return hashlib.sha256(kind.encode() + b"\x00" + canonical({key: plain(value) for key, value in fields.items()})).digest()
+    return hashlib.sha256(
+        kind.encode() + b"\x00" + canonical({key: plain(value) for key, value in fields.items()})
+    ).digest()
 
 
 def plain(value: Any) -> Any:

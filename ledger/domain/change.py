@@ -48,15 +48,6 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
-    """A row of another stream or without a stream that must still have these values, read after the lock."""
-
-    table: str
-    key: UUID
-    expect: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Change:
     """One transaction on one stream.
 
@@ -73,7 +64,6 @@ class Change:
     head: Mapping[str, Any] = field(default_factory=dict)
     inserts: tuple[Insert, ...] = ()
     moves: tuple[Move, ...] = ()
-    guards: tuple[Guard, ...] = ()
     not_after: datetime | None = None
     tenant_seq: int | None = None
 

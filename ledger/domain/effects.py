@@ -68,7 +68,13 @@ class Settled(StrEnum):
     ACCEPTED = "accepted"
 
 
-P, I, C, F, U = EffectState.PROPOSED, EffectState.IN_FLIGHT, EffectState.COMMITTED, EffectState.FAILED, EffectState.UNKNOWN
+P, I, C, F, U = (
+    EffectState.PROPOSED,
+    EffectState.IN_FLIGHT,
+    EffectState.COMMITTED,
+    EffectState.FAILED,
+    EffectState.UNKNOWN,
+)
 WD, WO = EffectState.WITHDRAWN, EffectState.WRITTEN_OFF
 
 MACHINE: Machine[EffectState] = Machine(

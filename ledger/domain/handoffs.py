@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import TYPE_CHECKING
+from uuid import UUID
 
+from ledger.domain.drafts import Draft
 from ledger.domain.machines import Machine
+
+if TYPE_CHECKING:
+    from ledger.domain.views import RunView
+
+ESCALATES_AFTER = timedelta(hours=4)
 
 
 class HandoffState(StrEnum):
@@ -23,9 +33,62 @@ class Outcome(StrEnum):
 MACHINE: Machine[HandoffState] = Machine(
     "handoff",
     {
-        HandoffState.OPEN: {"accept": (HandoffState.ACCEPTED,), "close": (HandoffState.CLOSED,), "withdraw": (HandoffState.WITHDRAWN,)},
+        HandoffState.OPEN: {
+            "accept": (HandoffState.ACCEPTED,),
+            "close": (HandoffState.CLOSED,),
+            "withdraw": (HandoffState.WITHDRAWN,),
+        },
         HandoffState.ACCEPTED: {"close": (HandoffState.CLOSED,), "give_back": (HandoffState.OPEN,)},
         HandoffState.CLOSED: {},
         HandoffState.WITHDRAWN: {},
     },
 )
+
+
+class Severity(StrEnum):
+    HIGH = "high"
+    NORMAL = "normal"
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffRow:
+    id: UUID
+    run_id: UUID
+    effect_id: UUID | None
+    state: HandoffState
+    reason: str
+    blocks_run: bool
+    owner_id: UUID | None
+    opened_at: datetime
+    due_at: datetime
+
+
+def open_handoff(
+    draft: Draft,
+    view: RunView,
+    reason: str,
+    *,
+    effect_id: UUID | None = None,
+    decision_id: UUID | None = None,
+    blocks_run: bool = True,
+    severity: Severity = Severity.HIGH,
+) -> UUID:
+    """Give the run (or one effect of an ended run) to a person. A run that already has an open handoff keeps the one it has."""
+    if blocks_run and view.handoff is not None:
+        return view.handoff.id
+    handoff_id = draft.mint()
+    draft.insert(
+        "handoff",
+        id=handoff_id,
+        run_id=view.run.id,
+        effect_id=effect_id,
+        decision_id=decision_id,
+        state=HandoffState.OPEN,
+        reason=reason,
+        severity=severity,
+        blocks_run=blocks_run,
+        owner_id=None,
+        opened_at=draft.at,
+        due_at=draft.at + ESCALATES_AFTER,
+    )
+    return handoff_id

@@ -87,17 +87,33 @@ class Fault:
     reason: str
 
 
-def check_chain(stream: str, entries: Iterable[StoredEntry], previous: bytes = GENESIS, after: int = 0) -> tuple[list[Fault], bytes, int]:
+def check_chain(
+    stream: str, entries: Iterable[StoredEntry], previous: bytes = GENESIS, after: int = 0
+) -> tuple[list[Fault], bytes, int]:
     """Recompute a chain from `previous`. Answers the faults, the last digest and the last sequence."""
     faults: list[Fault] = []
     seq = after
     for stored in entries:
         seq += 1
         if stored.seq != seq:
-            faults.append(Fault(stored.seq, None, "gap", f"entry {seq} is missing; {stored.seq} stands in its place"))
+            faults.append(
+                Fault(
+                    stored.seq,
+                    None,
+                    "gap",
+                    f"entry {seq} is missing; {stored.seq} stands in its place",
+                )
+            )
             seq = stored.seq
         elif link(previous, stored.content) != stored.digest:
-            faults.append(Fault(seq, None, "broken-link", f"entry {seq} doesn't hash to its digest: its bytes or its predecessor were altered"))
+            faults.append(
+                Fault(
+                    seq,
+                    None,
+                    "broken-link",
+                    f"entry {seq} doesn't hash to its digest: its bytes or its predecessor were altered",
+                )
+            )
         else:
             faults.extend(_misplaced(stream, stored))
         previous = stored.digest
@@ -108,7 +124,14 @@ def _misplaced(stream: str, stored: StoredEntry) -> list[Fault]:
     document = json.loads(stored.content)
     if document["stream"] == stream and document["seq"] == stored.seq:
         return []
-    return [Fault(stored.seq, None, "misplaced", f"entry {stored.seq} was written for {document['stream']} {document['seq']}")]
+    return [
+        Fault(
+            stored.seq,
+            None,
+            "misplaced",
+            f"entry {stored.seq} was written for {document['stream']} {document['seq']}",
+        )
+    ]
 
 
 def replay(entries: Iterable[StoredEntry]) -> dict[str, dict[str, Any]]:

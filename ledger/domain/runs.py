@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+from ledger.domain.drafts import Draft
 from ledger.domain.errors import LedgerError
 from ledger.domain.machines import Machine
+
+if TYPE_CHECKING:
+    from ledger.domain.views import RunView
 
 
 class Status(StrEnum):
@@ -62,8 +67,20 @@ MACHINE: Machine[Status] = Machine(
             "cancel": (K, R),
             "contradiction": (B,),
         },
-        W: {"wait_closed": (K,), "cancel": (K,), "effect_settled": (K, W), "contradiction": (B,), "give_up": (B,)},
-        K: {"decide": (Y, W, B, K, Status.CANCELLED, Status.FAILED), "cancel": (K,), "contradiction": (B,), "give_up": (B,), "effect_settled": (K,)},
+        W: {
+            "wait_closed": (K,),
+            "cancel": (K,),
+            "effect_settled": (K, W),
+            "contradiction": (B,),
+            "give_up": (B,),
+        },
+        K: {
+            "decide": (Y, W, B, K, Status.CANCELLED, Status.FAILED),
+            "cancel": (K,),
+            "contradiction": (B,),
+            "give_up": (B,),
+            "effect_settled": (K,),
+        },
         Y: {
             "claim": (R, K),
             "not_claimed": (K, B),
@@ -72,7 +89,13 @@ MACHINE: Machine[Status] = Machine(
             "contradiction": (B,),
             "give_up": (B,),
         },
-        B: {"handoff_closed": (K, Status.CANCELLED, Status.FAILED), "cancel": (B,), "effect_settled": (B, K), "contradiction": (B,), "give_up": (B,)},
+        B: {
+            "handoff_closed": (K, Status.CANCELLED, Status.FAILED),
+            "cancel": (B,),
+            "effect_settled": (B, K),
+            "contradiction": (B,),
+            "give_up": (B,),
+        },
         Status.COMPLETED: {},
         Status.FAILED: {},
         Status.CANCELLED: {},
@@ -99,7 +122,11 @@ class Fence:
             epoch, dot, count = text.partition(".")
             if dot and epoch.isdecimal() and count.isdecimal() and len(text) < 30:
                 return cls(int(epoch), int(count))
-        raise LedgerError("invalid", "the fence is not of the form 'epoch.counter'", "Send the fence exactly as the claim answered it.")
+        raise LedgerError(
+            "invalid",
+            "the fence is not of the form 'epoch.counter'",
+            "Send the fence exactly as the claim answered it.",
+        )
 
     def next(self) -> Fence:
         return Fence(self.epoch, self.count + 1)
@@ -172,7 +199,10 @@ def check_fence(head: Head, fence: Fence) -> None:
         )
     if head.status is not Status.RUNNING:
         raise LedgerError(
-            "wrong-state", f"the run is {head.status}, not running", "Claim it before you write to it.", state=str(head.status)
+            "wrong-state",
+            f"the run is {head.status}, not running",
+            "Claim it before you write to it.",
+            state=str(head.status),
         )
 
 
@@ -185,3 +215,29 @@ def directive(head: Head, fence: Fence, lease: LeaseRow | None) -> tuple[Directi
     if head.intent is not Intent.NONE:
         return Directive.STOP_AFTER_CALL, f"intent_{head.intent}"
     return Directive.GO_ON, ""
+
+
+def to_status(draft: Draft, view: RunView, event: str, to: Status | None = None) -> Status:
+    """Move the run's status by its machine and note when. Raises LedgerError `wrong-state`."""
+    status = MACHINE.step(draft.heads("status", view.head.status), event, to)
+    draft.head(status=status, moved_at=draft.at)
+    if status in ENDED:
+        draft.head(ended_at=draft.at)
+    return status
+
+
+def end_ownership(draft: Draft, view: RunView) -> Fence:
+    """Nobody owns the run from here on: the fence changes, the lease is over, the clearance is closed. Answers the new fence."""
+    fence = view.head.fence.next()
+    draft.head(fence_epoch=fence.epoch, fence_count=fence.count)
+    if view.lease is not None and view.lease.active:
+        draft.move("lease", view.run.id, {"active": True, "fence_count": view.lease.fence_count}, active=False)
+    close_clearance(draft, view, ClearanceState.CLOSED)
+    return fence
+
+
+def close_clearance(draft: Draft, view: RunView, state: ClearanceState) -> None:
+    """Nobody may go on under the run's present clearance any more."""
+    draft.head(clearance_id=None)
+    if view.clearance is not None and view.clearance.state is ClearanceState.LIVE:
+        draft.move("clearance", view.clearance.id, {"state": ClearanceState.LIVE}, state=state)

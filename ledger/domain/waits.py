@@ -69,7 +69,11 @@ SET: Machine[SetState] = Machine(
 
 MEMBER: Machine[MemberState] = Machine(
     "wait member",
-    {MemberState.OPEN: {"meet": (MemberState.MET,), "close": (MemberState.CLOSED,)}, MemberState.MET: {}, MemberState.CLOSED: {}},
+    {
+        MemberState.OPEN: {"meet": (MemberState.MET,), "close": (MemberState.CLOSED,)},
+        MemberState.MET: {},
+        MemberState.CLOSED: {},
+    },
 )
 
 EVENT_KEPT_DAYS = 7

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from ledger.domain.drafts import Draft
 from ledger.domain.machines import Machine
+
+if TYPE_CHECKING:
+    from ledger.domain.views import RunView
 
 RULE_VERSION = "wake/1"
 
@@ -46,7 +50,11 @@ MACHINE: Machine[WakeState] = Machine(
     "wake",
     {
         WakeState.QUEUED: {"begin": (WakeState.CHECKING,), "drop": (WakeState.DROPPED,)},
-        WakeState.CHECKING: {"decide": (WakeState.DECIDED,), "requeue": (WakeState.QUEUED,), "drop": (WakeState.DROPPED,)},
+        WakeState.CHECKING: {
+            "decide": (WakeState.DECIDED,),
+            "requeue": (WakeState.QUEUED,),
+            "drop": (WakeState.DROPPED,),
+        },
         WakeState.DECIDED: {},
         WakeState.DROPPED: {},
     },
@@ -75,3 +83,27 @@ class WakeRow:
     until: datetime | None
     attempt: int
     opened_at: datetime
+
+
+def queue(draft: Draft, view: RunView, reason: str, due_at: datetime | None = None) -> None:
+    """Ask for a wake of the run. An open wake has its due time pulled forward and the reason joined; there is one open wake a run."""
+    due = due_at or draft.at
+    wake = view.wake
+    if wake is None:
+        draft.insert(
+            "wake",
+            id=draft.mint(),
+            run_id=view.run.id,
+            state=WakeState.QUEUED,
+            reasons=[reason],
+            due_at=due,
+            attempt=0,
+            opened_at=draft.at,
+        )
+        return
+    reasons = wake.reasons if reason in wake.reasons else [*wake.reasons, reason]
+    if wake.state is WakeState.CHECKING:
+        # A deciding fact moved under the checker: it must look again.
+        draft.move("wake", wake.id, {"state": wake.state}, state=WakeState.QUEUED, reasons=reasons, due_at=due, until=None)
+    else:
+        draft.move("wake", wake.id, {"state": wake.state}, reasons=reasons, due_at=min(due, wake.due_at))

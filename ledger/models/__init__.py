@@ -5,9 +5,23 @@ from ledger.models.base import Record, TenantModel, TenantQuerySet, Unscoped
 from ledger.models.checkpoints import Body, Checkpoint, WorkflowType, WorkflowVersion
 from ledger.models.effects import Effect, EffectReport, Observation, Permit, Target
 from ledger.models.handoffs import Handoff
-from ledger.models.identity import Agent, ApiKey, Membership, TeamProfile, Tenant, TenantHead, User, Worker
+from ledger.models.identity import (
+    Agent,
+    ApiKey,
+    Membership,
+    TeamProfile,
+    Tenant,
+    TenantHead,
+    User,
+    Worker,
+)
 from ledger.models.journal import JournalEntry
-from ledger.models.permissions import TenantGroupPermission, TenantUserPermission, WorkflowGroupPermission, WorkflowUserPermission
+from ledger.models.permissions import (
+    TenantGroupPermission,
+    TenantUserPermission,
+    WorkflowGroupPermission,
+    WorkflowUserPermission,
+)
 from ledger.models.runs import Clearance, Lease, Run, RunHead, TransitionInstance
 from ledger.models.waits import Event, EventDelivery, WaitMember, WaitSet
 from ledger.models.wakes import Decision, Wake, WakeCheck

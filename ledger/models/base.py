@@ -20,24 +20,24 @@ class TenantQuerySet(models.QuerySet[Any]):
 
     def of(self, tenant: Any) -> Self:
         """The rows of one tenant (a Tenant or its id)."""
-        found = self.filter(tenant_id=getattr(tenant, "pk", tenant))
+        found: Self = self.filter(tenant_id=getattr(tenant, "pk", tenant))
         found.scoped = True
         return found
 
     def across_tenants(self) -> Self:
         """Every tenant's rows: for sweeps in the engine, for verification and for tests."""
-        found = self._chain()  # type: ignore[attr-defined]
+        found: Self = self._chain()  # type: ignore[attr-defined]
         found.scoped = True
         return found
 
     def _clone(self) -> Self:
-        clone = super()._clone()  # type: ignore[misc]
+        clone: Self = super()._clone()  # type: ignore[misc]
         clone.scoped = self.scoped
         return clone
 
     def _fetch_all(self) -> None:
         self._refuse_unscoped()
-        super()._fetch_all()  # type: ignore[misc]
+        super()._fetch_all()
 
     def count(self) -> int:
         self._refuse_unscoped()
@@ -57,13 +57,21 @@ class TenantQuerySet(models.QuerySet[Any]):
 
     def _refuse_unscoped(self) -> None:
         if not self.scoped:
-            raise Unscoped(f"{self.model.__name__}.objects was asked without a tenant: say .of(tenant)")
+            raise Unscoped(
+                f"{self.model.__name__}.objects was asked without a tenant: say .of(tenant)"
+            )
 
 
 class TenantModel(models.Model):
     """A row of one tenant. The foreign key is not enforced by the database on hot tables: the writer takes it from the stream."""
 
-    tenant = models.ForeignKey("ledger.Tenant", on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
+    tenant = models.ForeignKey(
+        "ledger.Tenant",
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+    )
 
     objects = TenantQuerySet.as_manager()
 
@@ -97,4 +105,6 @@ def record_id() -> models.UUIDField[UUID, UUID]:
 
 def within(field: str, values: Any, name: str) -> models.CheckConstraint:
     """A named CHECK that a code column holds one of an enum's values."""
-    return models.CheckConstraint(condition=models.Q(**{f"{field}__in": [str(value) for value in values]}), name=name)
+    return models.CheckConstraint(
+        condition=models.Q(**{f"{field}__in": [str(value) for value in values]}), name=name
+    )

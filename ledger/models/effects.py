@@ -31,7 +31,9 @@ class Target(Record):
     created_at = models.DateTimeField()
 
     class Meta(Record.Meta):
-        constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="target_name_unique")]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="target_name_unique")
+        ]
 
 
 class Effect(Record):
@@ -51,7 +53,9 @@ class Effect(Record):
     tool_digest = models.CharField(max_length=80, blank=True)
     target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="effects")
     resource = models.CharField(max_length=200, blank=True)
-    request = models.ForeignKey("ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False)
+    request = models.ForeignKey(
+        "ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     request_commitment = models.BinaryField(max_length=32)
     observation_id = models.UUIDField(null=True)
     observed_version = models.CharField(max_length=200, blank=True)
@@ -77,11 +81,17 @@ class Effect(Record):
             models.UniqueConstraint(fields=["tenant", "key"], name="effect_key_unique"),
             models.UniqueConstraint(fields=["run", "call_key"], name="effect_call_key_unique"),
             models.CheckConstraint(
-                condition=~Q(state__in=[EffectState.IN_FLIGHT, EffectState.UNKNOWN]) | Q(due_at__isnull=False), name="open_effect_has_a_due_time"
+                condition=~Q(state__in=[EffectState.IN_FLIGHT, EffectState.UNKNOWN])
+                | Q(due_at__isnull=False),
+                name="open_effect_has_a_due_time",
             ),
         ]
         indexes = [
-            models.Index(fields=["due_at"], name="effect_due", condition=Q(state__in=[EffectState.IN_FLIGHT, EffectState.UNKNOWN])),
+            models.Index(
+                fields=["due_at"],
+                name="effect_due",
+                condition=Q(state__in=[EffectState.IN_FLIGHT, EffectState.UNKNOWN]),
+            ),
             models.Index(fields=["tenant", "state", "due_at"], name="effect_by_state"),
         ]
 
@@ -93,8 +103,12 @@ class Permit(Record):
     APPEND_ONLY = True
 
     id = record_id()
-    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="permits", db_index=False)
-    effect = models.ForeignKey(Effect, on_delete=models.PROTECT, related_name="permits", db_index=False)
+    run = models.ForeignKey(
+        "ledger.Run", on_delete=models.PROTECT, related_name="permits", db_index=False
+    )
+    effect = models.ForeignKey(
+        Effect, on_delete=models.PROTECT, related_name="permits", db_index=False
+    )
     attempt = models.IntegerField()
     fence_epoch = models.IntegerField()
     fence_count = models.IntegerField()
@@ -108,7 +122,9 @@ class Permit(Record):
     permitted_at = models.DateTimeField()
 
     class Meta(Record.Meta):
-        constraints = [models.UniqueConstraint(fields=["effect", "attempt"], name="permit_attempt_unique")]
+        constraints = [
+            models.UniqueConstraint(fields=["effect", "attempt"], name="permit_attempt_unique")
+        ]
 
 
 class EffectReport(Record):
@@ -118,8 +134,12 @@ class EffectReport(Record):
     APPEND_ONLY = True
 
     id = record_id()
-    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="reports", db_index=False)
-    effect = models.ForeignKey(Effect, on_delete=models.PROTECT, related_name="reports", db_index=False)
+    run = models.ForeignKey(
+        "ledger.Run", on_delete=models.PROTECT, related_name="reports", db_index=False
+    )
+    effect = models.ForeignKey(
+        Effect, on_delete=models.PROTECT, related_name="reports", db_index=False
+    )
     ordinal = models.IntegerField()
     attempt = models.IntegerField()
     kind = models.CharField(max_length=10)
@@ -153,10 +173,14 @@ class Observation(Record):
     target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="+", db_index=False)
     resource = models.CharField(max_length=200)
     version = models.CharField(max_length=200)
-    body = models.ForeignKey("ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False, null=True)
+    body = models.ForeignKey(
+        "ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False, null=True
+    )
     commitment = models.BinaryField(max_length=32, null=True)
     source = models.CharField(max_length=80)
     observed_at = models.DateTimeField()
 
     class Meta(Record.Meta):
-        indexes = [models.Index(fields=["target", "resource", "-observed_at"], name="observation_newest")]
+        indexes = [
+            models.Index(fields=["target", "resource", "-observed_at"], name="observation_newest")
+        ]

@@ -22,7 +22,9 @@ class Handoff(Record):
     reason = models.CharField(max_length=40)
     severity = models.CharField(max_length=8)
     blocks_run = models.BooleanField()
-    owner = models.ForeignKey("ledger.User", on_delete=models.PROTECT, related_name="handoffs", null=True)
+    owner = models.ForeignKey(
+        "ledger.User", on_delete=models.PROTECT, related_name="handoffs", null=True
+    )
     outcome = models.CharField(max_length=10, blank=True)
     note_id = models.UUIDField(null=True)
     note_commitment = models.BinaryField(max_length=32, null=True)
@@ -35,7 +37,9 @@ class Handoff(Record):
             within("state", HandoffState, "handoff_state_known"),
             within("outcome", ["", *Outcome], "handoff_outcome_known"),
             models.UniqueConstraint(
-                fields=["run"], name="one_blocking_handoff", condition=Q(blocks_run=True, state__in=[HandoffState.OPEN, HandoffState.ACCEPTED])
+                fields=["run"],
+                name="one_blocking_handoff",
+                condition=Q(blocks_run=True, state__in=[HandoffState.OPEN, HandoffState.ACCEPTED]),
             ),
         ]
         indexes = [models.Index(fields=["tenant", "state", "due_at"], name="handoff_by_state")]

@@ -70,7 +70,9 @@ class TenantHead(Record):
 
     RECORD = "tenant_head"
 
-    tenant = models.OneToOneField(Tenant, on_delete=models.PROTECT, primary_key=True, related_name="head")
+    tenant = models.OneToOneField(
+        Tenant, on_delete=models.PROTECT, primary_key=True, related_name="head"
+    )
     head_seq = models.BigIntegerField()
     head_digest = models.BinaryField(max_length=32)
     epoch = models.IntegerField(default=0)
@@ -136,7 +138,8 @@ class ApiKey(Record):
         db_table = "ledger_api_key"
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(agent__isnull=True, person__isnull=False) | models.Q(agent__isnull=False, person__isnull=True),
+                condition=models.Q(agent__isnull=True, person__isnull=False)
+                | models.Q(agent__isnull=False, person__isnull=True),
                 name="api_key_of_agent_or_person",
             ),
         ]

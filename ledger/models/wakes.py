@@ -31,7 +31,10 @@ class Wake(Record):
         constraints = [
             within("state", WakeState, "wake_state_known"),
             models.UniqueConstraint(fields=["run"], name="one_open_wake", condition=OPEN),
-            models.CheckConstraint(condition=~Q(state=WakeState.CHECKING) | Q(until__isnull=False), name="checking_wake_has_an_end"),
+            models.CheckConstraint(
+                condition=~Q(state=WakeState.CHECKING) | Q(until__isnull=False),
+                name="checking_wake_has_an_end",
+            ),
         ]
         indexes = [models.Index(fields=["due_at"], name="wake_due", condition=OPEN)]
 
@@ -64,7 +67,9 @@ class WakeCheck(Record):
     APPEND_ONLY = True
 
     id = record_id()
-    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="checks", db_index=False)
+    run = models.ForeignKey(
+        "ledger.Run", on_delete=models.PROTECT, related_name="checks", db_index=False
+    )
     decision = models.ForeignKey(Decision, on_delete=models.PROTECT, related_name="checks")
     ordinal = models.IntegerField()
     name = models.CharField(max_length=24)

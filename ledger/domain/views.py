@@ -1,0 +1,66 @@
+"""A run as rules see it: every row that a verb on the run may need, read at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from ledger.domain.authority import GrantRow, PolicyRow
+from ledger.domain.checkpoints import VersionRow
+from ledger.domain.effects import EffectRow, TargetRow
+from ledger.domain.handoffs import HandoffRow
+from ledger.domain.runs import ClearanceRow, Head, LeaseRow
+from ledger.domain.waits import MemberRow, SetRow
+from ledger.domain.wakes import WakeRow
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    id: UUID
+    tenant_id: UUID
+    workflow_id: UUID
+    lineage_id: UUID
+    task: str
+    agent_id: UUID | None
+    on_behalf_of_id: UUID | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """`effects` are those of the current transition instance and every open one; `grants` the live ones; `wait`, `members`, `wake` and `handoff` the
+    open ones. `extras` are rows that registered ports asked for."""
+
+    now: datetime
+    tenant_seq: int
+    workflow: str
+    run: RunRow
+    head: Head
+    lease: LeaseRow | None
+    version: VersionRow | None
+    clearance: ClearanceRow | None
+    effects: Sequence[EffectRow]
+    targets: Mapping[UUID, TargetRow]
+    wait: SetRow | None
+    members: Sequence[MemberRow]
+    wake: WakeRow | None
+    policy: PolicyRow | None
+    grants: Sequence[GrantRow]
+    handoff: HandoffRow | None
+    extras: Mapping[str, list[dict[str, Any]]]
+
+    def effect(self, effect_id: UUID) -> EffectRow | None:
+        return next((effect for effect in self.effects if effect.id == effect_id), None)
+
+    def named(self, name: str) -> EffectRow | None:
+        """The effect of the current transition instance with this name, withdrawn ones included."""
+        return next((effect for effect in self.effects if effect.name == name and effect.instance_id == self.head.instance_id), None)
+
+    def target(self, name: str) -> TargetRow | None:
+        return next((target for target in self.targets.values() if target.name == name), None)
+
+    def grant_for(self, effect_id: UUID) -> GrantRow | None:
+        return next((grant for grant in self.grants if grant.subject_id == effect_id), None)

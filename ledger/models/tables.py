@@ -1,0 +1,111 @@
+"""The tables of the record, by the name that Changes and journal entries use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.apps import apps
+from django.db import models
+
+from ledger.models.base import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`name` in the database; `default` for rows that leave it out; how PostgreSQL's JSON and SQLite's values become ours."""
+
+    name: str
+    kind: str
+    default: Any
+    from_json: Callable[[Any], Any]
+    from_sqlite: Callable[[Any], Any]
+    to_sqlite: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    record: str
+    model: type[Record]
+    name: str
+    key: str
+    columns: Mapping[str, Column]
+    journalled: frozenset[str]
+
+    @property
+    def append_only(self) -> bool:
+        return self.model.APPEND_ONLY
+
+
+@cache
+def tables() -> Mapping[str, Table]:
+    """Every table of the record, from every installed app."""
+    found = {}
+    for model in apps.get_models():
+        if issubclass(model, Record):
+            found[model.RECORD] = _table(model)
+    return found
+
+
+def journalled(record: str) -> frozenset[str]:
+    """The attributes of a table that its rows carry in the journal."""
+    return tables()[record].journalled
+
+
+def _table(model: type[Record]) -> Table:
+    columns = {}
+    for field in model._meta.concrete_fields:
+        columns[field.column] = _column(field)
+    key = model._meta.pk
+    if key is None:
+        raise TypeError(f"{model.__name__} has no primary key")
+    return Table(
+        record=model.RECORD,
+        model=model,
+        name=model._meta.db_table,
+        key=key.column,
+        columns=columns,
+        journalled=frozenset(columns) - model.UNJOURNALLED,
+    )
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _column(field: models.Field[Any, Any]) -> Column:
+    kind = field.target_field.get_internal_type() if isinstance(field, models.ForeignKey) else field.get_internal_type()
+    from_json, from_sqlite, to_sqlite = _CODECS.get(kind, (_same, _same, _same))
+    default = field.get_default() if field.has_default() else ("" if field.empty_strings_allowed and not field.null else None)
+    if kind not in {"CharField", "TextField", "SlugField", "EmailField"} and not field.has_default():
+        default = None
+    return Column(field.column, kind, default, _or_none(from_json), _or_none(from_sqlite), _or_none(to_sqlite))
+
+
+def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    if convert is _same:
+        return _same
+    return lambda value: None if value is None else convert(value)
+
+
+def _moment(text: str | datetime) -> datetime:
+    at = text if isinstance(text, datetime) else datetime.fromisoformat(text)
+    return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _sqlite_moment(at: datetime) -> str:
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+
+
+_CODECS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "UUIDField": (UUID, UUID, lambda value: value.hex if isinstance(value, UUID) else UUID(str(value)).hex),
+    "DateTimeField": (_moment, _moment, _sqlite_moment),
+    "BinaryField": (lambda text: bytes.fromhex(text[2:]), bytes, bytes),
+    "JSONField": (_same, orjson.loads, lambda value: orjson.dumps(value).decode()),
+    "BooleanField": (_same, bool, _same),
+}

@@ -1,0 +1,21 @@
+"""Start a Draft for a verb on a run."""
+
+from __future__ import annotations
+
+from ledger.domain.change import Kind, Stream
+from ledger.domain.drafts import Draft
+from ledger.domain.views import RunView
+from ledger.services.ids import minter
+
+
+def run_draft(view: RunView, actor: str, verb: str, *, fresh_authority: bool = False) -> Draft:
+    """A Draft on the run's stream as read. `fresh_authority` makes the writer compare the tenant's version again after the lock."""
+    return Draft(
+        stream=Stream(Kind.RUN, view.run.id, view.run.tenant_id),
+        expect_seq=view.head.head_seq,
+        at=view.now,
+        actor=actor,
+        verb=verb,
+        mint=minter(view.now),
+        tenant_seq=view.tenant_seq if fresh_authority else None,
+    )

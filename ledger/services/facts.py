@@ -1,0 +1,138 @@
+"""Facts: what a rule is told, read in one statement, with the database's clock.
+
+On PostgreSQL all parts of a reading come from one SELECT and therefore one snapshot and one round trip. On SQLite they are read one after
+the other, the head first; a change in between is caught by the head's sequence when the writer applies what the rule made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from enum import StrEnum
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
+from uuid import UUID
+
+import orjson
+from django.db import connection
+
+from ledger.models.tables import Table, tables
+
+T = TypeVar("T")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of one table: `where` in SQL over `t` with %s for `params`. `many` answers a list, otherwise one row or None."""
+
+    table: str
+    where: str
+    params: tuple[Any, ...] = ()
+    many: bool = False
+    order: str = ""
+    limit: int | None = None
+
+    def sql(self) -> str:
+        text = f"SELECT t.* FROM {tables()[self.table].name} t WHERE {self.where}"  # noqa: S608 - names are ours, values are bound
+        if self.order:
+            text += f" ORDER BY {self.order}"
+        if not self.many:
+            text += " LIMIT 1"
+        elif self.limit is not None:
+            text += f" LIMIT {self.limit}"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One reading: the clock (UTC) and the rows of each part."""
+
+    now: datetime
+    rows: Mapping[str, Any]
+
+    def row(self, part: str) -> Row | None:
+        found: Row | None = self.rows[part]
+        return found
+
+    def list(self, part: str) -> list[Row]:
+        found: list[Row] = self.rows[part]
+        return found
+
+    def one(self, part: str, kind: type[T]) -> T | None:
+        """The part's row as a domain value, or None."""
+        found = self.rows[part]
+        return None if found is None else load(kind, found)
+
+    def all(self, part: str, kind: type[T]) -> list[T]:
+        """The part's rows as domain values."""
+        return [load(kind, row) for row in self.rows[part]]
+
+
+def read(**parts: Part) -> Facts:
+    """Read all parts and the clock: one round trip on PostgreSQL."""
+    return _read_postgres(parts) if connection.vendor == "postgresql" else _read_sqlite(parts)
+
+
+def _read_postgres(parts: Mapping[str, Part]) -> Facts:
+    pieces = []
+    params: list[Any] = []
+    for part in parts.values():
+        wrapped = f"(SELECT coalesce(json_agg(row_to_json(q)), '[]') FROM ({part.sql()}) q)"
+        pieces.append(wrapped if part.many else f"(SELECT row_to_json(q) FROM ({part.sql()}) q)")
+        params.extend(part.params)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT json_build_array({', '.join(['ledger_clock()', *pieces])})::text", params)  # noqa: S608
+        document = orjson.loads(cursor.fetchone()[0])
+    rows = {}
+    for (name, part), value in zip(parts.items(), document[1:], strict=True):
+        table = tables()[part.table]
+        rows[name] = [_from_json(table, row) for row in value] if part.many else _from_json(table, value)
+    return Facts(datetime.fromisoformat(document[0]), rows)
+
+
+def _from_json(table: Table, row: Row | None) -> Any:
+    if row is None:
+        return None
+    columns = table.columns
+    return {name: columns[name].from_json(value) for name, value in row.items()}
+
+
+def _read_sqlite(parts: Mapping[str, Part]) -> Facts:
+    rows: dict[str, Any] = {}
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT ledger_clock()")
+        now = datetime.fromisoformat(cursor.fetchone()[0])
+        for name, part in parts.items():
+            cursor.execute(part.sql(), [_to_sqlite(value) for value in part.params])
+            columns = tables()[part.table].columns
+            names = [column[0] for column in cursor.description]
+            found = [
+                {key: columns[key].from_sqlite(value) for key, value in zip(names, values, strict=True)}
+                for values in cursor.fetchall()
+            ]
+            rows[name] = found if part.many else (found[0] if found else None)
+    return Facts(now, rows)
+
+
+def _to_sqlite(value: Any) -> Any:
+    if isinstance(value, UUID):
+        return value.hex
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat(" ", "microseconds")
+    return str(value) if isinstance(value, StrEnum) else value
+
+
+@cache
+def _shape(kind: type[Any]) -> tuple[tuple[str, type[StrEnum] | None], ...]:
+    hints = get_type_hints(kind)
+    return tuple(
+        (item.name, hints[item.name] if isinstance(hints[item.name], type) and issubclass(hints[item.name], StrEnum) else None)
+        for item in fields(kind)
+    )
+
+
+def load(kind: type[T], row: Row) -> T:
+    """A row as the domain's frozen value: columns by name, codes as enums."""
+    return kind(**{name: enum(row[name]) if enum else row[name] for name, enum in _shape(kind)})

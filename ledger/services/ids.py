@@ -1,0 +1,27 @@
+"""Ids of rows: version 7 UUIDs (RFC 9562), time-ordered by the clock that the facts were read with."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from uuid import UUID
+
+from ledger.domain.canonical import SALT_BYTES, Body
+
+
+def new_id(now: datetime) -> UUID:
+    """A UUID of version 7: milliseconds since 1970 in front of 74 random bits."""
+    milliseconds = int(now.timestamp() * 1000) & (2**48 - 1)
+    value = milliseconds << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0b10 << 62 | secrets.randbits(62)
+    return UUID(int=value)
+
+
+def minter(now: datetime) -> Callable[[], UUID]:
+    """A source of ids for one call."""
+    return lambda: new_id(now)
+
+
+def new_body(content: bytes, now: datetime, media: str = "application/json") -> Body:
+    """Bytes with a fresh random salt."""
+    return Body(new_id(now), secrets.token_bytes(SALT_BYTES), content, media)

@@ -1,0 +1,70 @@
+"""What the ledger asks of the people's side, declared here and registered from there. With nothing registered, nothing is granted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from ledger.domain.authority import GrantRow, Requirement
+from ledger.domain.drafts import Draft
+from ledger.domain.effects import EffectRow
+from ledger.domain.errors import LedgerError
+from ledger.domain.views import RunView
+from ledger.services.facts import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Leave is needed for an effect: what it requires, by when it must be decided, and why it is asked (`asked`, `changed`, `voided`)."""
+
+    effect: EffectRow
+    requirement: Requirement
+    decide_by: datetime
+    reason: str
+
+
+class Approvals(Protocol):
+    """The people's side. Its rows ride in the ledger's Changes, so that a request exists exactly when its wait does."""
+
+    def parts(self, run_id: UUID) -> Mapping[str, Part]:
+        """Rows of the run that `ask` and `withdraw` want to find in `view.extras`."""
+
+    def ask(self, draft: Draft, view: RunView, ask: Ask) -> None:
+        """Open a request for the subject, or a new revision of its open or decided one."""
+
+    def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
+        """Withdraw the open requests of these effects (None: of the whole run)."""
+
+    def still_good(self, grant: GrantRow, view: RunView) -> str:
+        """Are the votes behind this grant still good, read afresh? '' or the code of what is wrong."""
+
+
+class _Nobody:
+    """No people: nothing can be asked and no grant is good."""
+
+    def parts(self, run_id: UUID) -> Mapping[str, Part]:
+        return {}
+
+    def ask(self, draft: Draft, view: RunView, ask: Ask) -> None:
+        raise LedgerError("grant-missing", "nobody can approve here: no approvals are installed", "Install the approvals app.")
+
+    def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
+        return None
+
+    def still_good(self, grant: GrantRow, view: RunView) -> str:
+        return "no-approvals-installed"
+
+
+_registered: list[Approvals] = []
+
+
+def register(approvals: Approvals) -> None:
+    """Called once, when the people's app is ready."""
+    _registered[:] = [approvals]
+
+
+def approvals() -> Approvals:
+    return _registered[0] if _registered else _Nobody()
