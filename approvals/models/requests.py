@@ -31,10 +31,16 @@ class ApprovalRequest(Record):
         db_table = "approvals_request"
         constraints = [
             within("state", RequestState, "request_state_known"),
-            models.UniqueConstraint(fields=["subject_kind", "subject_id"], name="one_pending_request", condition=Q(state=RequestState.PENDING)),
+            models.UniqueConstraint(
+                fields=["subject_kind", "subject_id"],
+                name="one_pending_request",
+                condition=Q(state=RequestState.PENDING),
+            ),
         ]
         indexes = [
-            models.Index(fields=["tenant", "decide_by", "id"], name="request_pending", condition=Q(state=RequestState.PENDING)),
+            models.Index(
+                fields=["tenant", "decide_by", "id"], name="request_pending", condition=Q(state=RequestState.PENDING)
+            ),
             models.Index(fields=["decide_by"], name="request_due", condition=Q(state=RequestState.PENDING)),
             models.Index(fields=["run"], name="request_run"),
         ]
@@ -77,7 +83,9 @@ class Vote(Record):
     revision = models.IntegerField()
     voter = models.ForeignKey("ledger.User", on_delete=models.PROTECT, related_name="votes")
     choice = models.CharField(max_length=8)
-    reason_body = models.ForeignKey("ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False, null=True)
+    reason_body = models.ForeignKey(
+        "ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False, null=True
+    )
     reason_commitment = models.BinaryField(max_length=32, null=True)
     receipt_digest = models.BinaryField(max_length=32)
     renderer = models.CharField(max_length=20)

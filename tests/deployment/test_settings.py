@@ -61,10 +61,7 @@ def test_production_refuses_debug_pages_and_any_host(tmp_path: Path) -> None:
 
 def test_a_pool_is_used_only_where_nothing_forks() -> None:
     url = "postgres://u@127.0.0.1:5/x"
-    made = {
-        kind: database(url, Path("x"), kind, timedelta(seconds=30))
-        for kind in ("web", "asgi", "cluster")
-    }
+    made = {kind: database(url, Path("x"), kind, timedelta(seconds=30)) for kind in ("web", "asgi", "cluster")}
     assert "pool" in made["asgi"]["OPTIONS"]
     assert made["asgi"]["CONN_MAX_AGE"] == 0
     assert "pool" not in made["cluster"]["OPTIONS"]
