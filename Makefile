@@ -47,8 +47,8 @@ lint: $(DEV_STAMP) ## Style, layers and types
 	$(SETTINGS) $(BIN)/mypy
 
 format: $(DEV_STAMP) ## Sort imports and format
-	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format --quiet .
+	$(BIN)/ruff check --fix --exit-zero --quiet --select I .
 
 check-tools: $(DEV_STAMP)
 	@$(BIN)/python -m tests.postgres --check
