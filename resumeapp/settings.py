@@ -47,8 +47,6 @@ HTTPS = env.boolean("RESUMEAPP_HTTPS", not _local, "Cookies only over HTTPS, HST
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
-SECURE_HSTS_PRELOAD = HTTPS
 if env.boolean("RESUMEAPP_BEHIND_PROXY", False, "Trust X-Forwarded-Proto: only behind a proxy that sets it."):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_REFERRER_POLICY = "same-origin"
