@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test lint lock check-tools test-sqlite test-postgres test-browser
+.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-browser
 
 PYTHON ?= python3
 N ?= 100
@@ -45,6 +45,10 @@ lint: $(DEV_STAMP) ## Style, layers and types
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(SETTINGS) $(BIN)/mypy
+
+format: $(DEV_STAMP) ## Sort imports and format
+	$(BIN)/ruff format --quiet .
+	$(BIN)/ruff check --fix --exit-zero --quiet --select I .
 
 check-tools: $(DEV_STAMP)
 	@$(BIN)/python -m tests.postgres --check

@@ -88,9 +88,7 @@ def check_durability(
     fault = durability_fault()
     if fault is None:
         return []
-    return [
-        checks.Error(fault, hint="Restore the setting at the database server.", id="resumeapp.E006")
-    ]
+    return [checks.Error(fault, hint="Restore the setting at the database server.", id="resumeapp.E006")]
 
 
 def durability_fault() -> str | None:

@@ -11,8 +11,7 @@ import dj_database_url
 _KEEP: Final[dict[str, int | None]] = {"web": None, "asgi": 0, "cluster": 60, "timer": 60}
 
 _SQLITE_PRAGMAS: Final = (
-    "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; "
-    "PRAGMA recursive_triggers=ON"
+    "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA recursive_triggers=ON"
 )
 
 

@@ -54,9 +54,7 @@ class Env:
         shown = "true" if default else "false"
         return self._read(name, "boolean", shown, help, _parse_boolean, default)
 
-    def integer(
-        self, name: str, default: int, help: str, *, low: int = 0, high: int = 2**53 - 1
-    ) -> int:
+    def integer(self, name: str, default: int, help: str, *, low: int = 0, high: int = 2**53 - 1) -> int:
         """A whole number from `low` to `high`, both included."""
 
         def parse(raw: str) -> int:

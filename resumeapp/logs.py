@@ -25,10 +25,7 @@ def hide_secrets(logger: WrappedLogger, method: str, event: EventDict) -> EventD
 
 def _clean(value: Any) -> Any:
     if isinstance(value, dict):
-        return {
-            key: HIDDEN if _SECRET_NAME.search(str(key)) else _clean(item)
-            for key, item in value.items()
-        }
+        return {key: HIDDEN if _SECRET_NAME.search(str(key)) else _clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_clean(item) for item in value]
     if isinstance(value, bytes | bytearray | memoryview):

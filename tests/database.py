@@ -31,10 +31,11 @@ def chosen() -> str:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests() -> Generator[None, None, None]:
     """Prepare the database's address before any settings are read."""
+    name = chosen()
     if "RESUMEAPP_VAR" not in os.environ:
         os.environ["RESUMEAPP_VAR"] = tempfile.mkdtemp(prefix="resumeapp-test-")
         _made.append(os.environ["RESUMEAPP_VAR"])
-    if chosen() == "sqlite":
+    if name == "sqlite":
         os.environ.pop("DATABASE_URL", None)
     else:
         if "RESUMEAPP_TEST_POSTGRES_URL" not in os.environ:

@@ -83,8 +83,9 @@ def _die_with_parent() -> None:
 class PostgresServer:
     """One server on its own data directory and port; stopped and erased with its owner.
 
-    `settings` are extra `-c name=value` options. The server is a direct child, so a test can
-    kill it by `server.process.pid`.
+    `settings` are extra `name=value` options of the server. The server is a direct child, so a
+    test can kill it by `server.process.pid`. Start it from the main thread: the kernel stops it
+    when the thread that started it ends.
     """
 
     def __init__(self, *, settings: Sequence[str] = ()) -> None:

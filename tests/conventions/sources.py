@@ -6,9 +6,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 _GENERATED: Final = ("static/vendor/", "requirements/", "docs/openapi.json")
-_TEXT: Final = frozenset(
-    {".py", ".md", ".toml", ".txt", ".in", ".html", ".css", ".js", ".sql", ".json", ".yml", ""}
-)
+_TEXT: Final = frozenset({".py", ".md", ".toml", ".txt", ".in", ".html", ".css", ".js", ".sql", ".json", ".yml", ""})
 
 
 def tracked() -> list[Path]:
@@ -32,11 +30,7 @@ def written_by_us() -> list[Path]:
 def product_modules() -> list[Path]:
     """Python of the product, its client and examples: no tests, no migrations."""
     skipped = {"tests", "migrations", "benchmarks"}
-    return [
-        path
-        for path in written_by_us()
-        if path.suffix == ".py" and not skipped.intersection(path.parts)
-    ]
+    return [path for path in written_by_us() if path.suffix == ".py" and not skipped.intersection(path.parts)]
 
 
 def read(path: Path) -> str:

@@ -5,9 +5,7 @@ import re
 from tests.conventions import sources
 
 # Put together so that this file doesn't contain what it looks for.
-LATER = re.compile(
-    r"\b(?:{})\b".format("|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK")))
-)
+LATER = re.compile(r"\b(?:{})\b".format("|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK"))))
 REGISTRIES = re.compile(
     r"(?<![\w-])(?:{})".format(
         "|".join(

@@ -14,11 +14,7 @@ NAME = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)")
 def pins(text: str) -> dict[str, str]:
     """Each requirement's whole entry by its normalised name."""
     entries = re.split(r"\n(?=[A-Za-z0-9])", text)
-    return {
-        re.sub(r"[-_.]+", "-", match[1]).lower(): entry
-        for entry in entries
-        if (match := NAME.match(entry))
-    }
+    return {re.sub(r"[-_.]+", "-", match[1]).lower(): entry for entry in entries if (match := NAME.match(entry))}
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
@@ -41,8 +37,6 @@ def test_tests_run_on_the_versions_that_are_shipped() -> None:
     dev = pins((sources.ROOT / "requirements/dev.txt").read_text())
     version = re.compile(r"==(\S+)")
     differing = [
-        name
-        for name in run.keys() & dev.keys()
-        if version.findall(run[name])[:1] != version.findall(dev[name])[:1]
+        name for name in run.keys() & dev.keys() if version.findall(run[name])[:1] != version.findall(dev[name])[:1]
     ]
     assert not differing, "run `make lock`"
