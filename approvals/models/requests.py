@@ -15,12 +15,8 @@ class ApprovalRequest(Record):
     RECORD = "approval_request"
 
     id = record_id()
-    run = models.ForeignKey(
-        "ledger.Run", on_delete=models.PROTECT, related_name="requests", null=True
-    )
-    workflow = models.ForeignKey(
-        "ledger.WorkflowType", on_delete=models.PROTECT, related_name="requests", null=True
-    )
+    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="requests", null=True)
+    workflow = models.ForeignKey("ledger.WorkflowType", on_delete=models.PROTECT, related_name="requests", null=True)
     subject_kind = models.CharField(max_length=20)
     subject_id = models.UUIDField()
     state = models.CharField(max_length=10)
@@ -47,9 +43,7 @@ class ApprovalRequest(Record):
                 name="request_pending",
                 condition=Q(state=RequestState.PENDING),
             ),
-            models.Index(
-                fields=["decide_by"], name="request_due", condition=Q(state=RequestState.PENDING)
-            ),
+            models.Index(fields=["decide_by"], name="request_due", condition=Q(state=RequestState.PENDING)),
             models.Index(fields=["run"], name="request_run"),
         ]
 
@@ -61,12 +55,8 @@ class Revision(Record):
     APPEND_ONLY = True
 
     id = record_id()
-    run = models.ForeignKey(
-        "ledger.Run", on_delete=models.PROTECT, related_name="revisions", null=True
-    )
-    request = models.ForeignKey(
-        ApprovalRequest, on_delete=models.PROTECT, related_name="revisions", db_index=False
-    )
+    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="revisions", null=True)
+    request = models.ForeignKey(ApprovalRequest, on_delete=models.PROTECT, related_name="revisions", db_index=False)
     number = models.IntegerField()
     subject_digest = models.BinaryField(max_length=32)
     requirement = models.JSONField()
@@ -80,9 +70,7 @@ class Revision(Record):
     opened_at = models.DateTimeField()
 
     class Meta(Record.Meta):
-        constraints = [
-            models.UniqueConstraint(fields=["request", "number"], name="revision_number_unique")
-        ]
+        constraints = [models.UniqueConstraint(fields=["request", "number"], name="revision_number_unique")]
 
 
 class Vote(Record):
@@ -93,9 +81,7 @@ class Vote(Record):
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="votes", null=True)
-    request = models.ForeignKey(
-        ApprovalRequest, on_delete=models.PROTECT, related_name="votes", db_index=False
-    )
+    request = models.ForeignKey(ApprovalRequest, on_delete=models.PROTECT, related_name="votes", db_index=False)
     revision = models.IntegerField()
     voter = models.ForeignKey("ledger.User", on_delete=models.PROTECT, related_name="votes")
     choice = models.CharField(max_length=8)
@@ -111,8 +97,6 @@ class Vote(Record):
 
     class Meta(Record.Meta):
         constraints = [
-            models.UniqueConstraint(
-                fields=["request", "revision", "voter"], name="one_vote_a_revision"
-            ),
+            models.UniqueConstraint(fields=["request", "revision", "voter"], name="one_vote_a_revision"),
             within("choice", Choice, "vote_choice_known"),
         ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from typing import Any
 from uuid import UUID
 

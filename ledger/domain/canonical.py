@@ -61,9 +61,7 @@ def parse(raw: bytes, *, limit: int | None = None) -> Any:
             "Send one JSON value as RFC 8259 defines it.",
         ) from None
     except RecursionError:
-        raise LedgerError(
-            "malformed-json", "the document is nested too deeply", "Flatten it."
-        ) from None
+        raise LedgerError("malformed-json", "the document is nested too deeply", "Flatten it.") from None
     check_text(value)
     return value
 
@@ -97,16 +95,12 @@ def _integer(text: str) -> int:
 def _float(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
-        raise LedgerError(
-            "number-out-of-range", f"the number {text[:24]} is out of range", "Send it as a string."
-        )
+        raise LedgerError("number-out-of-range", f"the number {text[:24]} is out of range", "Send it as a string.")
     return value
 
 
 def _constant(text: str) -> Any:
-    raise LedgerError(
-        "number-out-of-range", f"{text} is not a JSON number", "Send null or a string."
-    )
+    raise LedgerError("number-out-of-range", f"{text} is not a JSON number", "Send null or a string.")
 
 
 def check_text(value: Any, path: str = "$") -> None:
@@ -129,9 +123,7 @@ def check_text(value: Any, path: str = "$") -> None:
 
 def canonical(value: Any) -> bytes:
     """The RFC 8785 form of a parsed value."""
-    return (
-        orjson.dumps(value, option=orjson.OPT_SORT_KEYS) if _plain(value) else rfc8785.dumps(value)
-    )
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS) if _plain(value) else rfc8785.dumps(value)
 
 
 def _plain(value: Any) -> bool:
@@ -176,13 +168,9 @@ def parse_time(text: Any, field: str) -> datetime:
     try:
         at = datetime.fromisoformat(text)
     except (TypeError, ValueError):
-        raise LedgerError(
-            "invalid", f"{field} is not a time", "Send RFC 3339, such as 2026-01-31T09:30:00Z."
-        ) from None
+        raise LedgerError("invalid", f"{field} is not a time", "Send RFC 3339, such as 2026-01-31T09:30:00Z.") from None
     if at.tzinfo is None:
-        raise LedgerError(
-            "naive-time", f"{field} has no offset", "Add Z or an offset, such as +01:00."
-        )
+        raise LedgerError("naive-time", f"{field} has no offset", "Add Z or an offset, such as +01:00.")
     return at.astimezone(UTC)
 
 

@@ -70,9 +70,7 @@ class LedgerError(Exception):
 
     def __init__(self, code: str, reason: str, remedy: str, **facts: Any) -> None:
         if code not in STATUS:
-            raise ValueError(
-                f"unknown refusal code {code!r}: add it to ledger.domain.errors.STATUS"
-            )
+            raise ValueError(f"unknown refusal code {code!r}: add it to ledger.domain.errors.STATUS")
         super().__init__(f"{code}: {reason}")
         self.code = code
         self.reason = reason

@@ -47,5 +47,8 @@ class Caller:
         """Raises LedgerError `scope-missing`."""
         if scope not in self.scopes:
             raise LedgerError(
-                "scope-missing", f"this key may not do that: it lacks the scope {scope}", "Ask an administrator for a key with it.", scope=str(scope)
+                "scope-missing",
+                f"this key may not do that: it lacks the scope {scope}",
+                "Ask an administrator for a key with it.",
+                scope=str(scope),
             )

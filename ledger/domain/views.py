@@ -57,7 +57,10 @@ class RunView:
 
     def named(self, name: str) -> EffectRow | None:
         """The effect of the current transition instance with this name, withdrawn ones included."""
-        return next((effect for effect in self.effects if effect.name == name and effect.instance_id == self.head.instance_id), None)
+        return next(
+            (effect for effect in self.effects if effect.name == name and effect.instance_id == self.head.instance_id),
+            None,
+        )
 
     def target(self, name: str) -> TargetRow | None:
         return next((target for target in self.targets.values() if target.name == name), None)

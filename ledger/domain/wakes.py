@@ -104,6 +104,8 @@ def queue(draft: Draft, view: RunView, reason: str, due_at: datetime | None = No
     reasons = wake.reasons if reason in wake.reasons else [*wake.reasons, reason]
     if wake.state is WakeState.CHECKING:
         # A deciding fact moved under the checker: it must look again.
-        draft.move("wake", wake.id, {"state": wake.state}, state=WakeState.QUEUED, reasons=reasons, due_at=due, until=None)
+        draft.move(
+            "wake", wake.id, {"state": wake.state}, state=WakeState.QUEUED, reasons=reasons, due_at=due, until=None
+        )
     else:
         draft.move("wake", wake.id, {"state": wake.state}, reasons=reasons, due_at=min(due, wake.due_at))

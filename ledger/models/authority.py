@@ -24,9 +24,7 @@ class PolicyVersion(Record):
 
     class Meta(Record.Meta):
         db_table = "ledger_policy_version"
-        constraints = [
-            models.UniqueConstraint(fields=["tenant", "number"], name="policy_number_unique")
-        ]
+        constraints = [models.UniqueConstraint(fields=["tenant", "number"], name="policy_number_unique")]
 
 
 class Grant(Record):
@@ -35,9 +33,7 @@ class Grant(Record):
     RECORD = "grant"
 
     id = record_id()
-    run = models.ForeignKey(
-        "ledger.Run", on_delete=models.PROTECT, related_name="grants", null=True
-    )
+    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="grants", null=True)
     subject_kind = models.CharField(max_length=20)
     subject_id = models.UUIDField()
     subject_digest = models.BinaryField(max_length=32)
@@ -59,6 +55,4 @@ class Grant(Record):
                 condition=Q(state=GrantState.LIVE),
             ),
         ]
-        indexes = [
-            models.Index(fields=["use_by"], name="grant_due", condition=Q(state=GrantState.LIVE))
-        ]
+        indexes = [models.Index(fields=["use_by"], name="grant_due", condition=Q(state=GrantState.LIVE))]

@@ -57,9 +57,7 @@ class TenantQuerySet(models.QuerySet[Any]):
 
     def _refuse_unscoped(self) -> None:
         if not self.scoped:
-            raise Unscoped(
-                f"{self.model.__name__}.objects was asked without a tenant: say .of(tenant)"
-            )
+            raise Unscoped(f"{self.model.__name__}.objects was asked without a tenant: say .of(tenant)")
 
 
 class TenantModel(models.Model):
@@ -105,6 +103,4 @@ def record_id() -> models.UUIDField[UUID, UUID]:
 
 def within(field: str, values: Any, name: str) -> models.CheckConstraint:
     """A named CHECK that a code column holds one of an enum's values."""
-    return models.CheckConstraint(
-        condition=models.Q(**{f"{field}__in": [str(value) for value in values]}), name=name
-    )
+    return models.CheckConstraint(condition=models.Q(**{f"{field}__in": [str(value) for value in values]}), name=name)

@@ -44,9 +44,7 @@ class WorkflowType(Record):
 
     class Meta(Record.Meta):
         db_table = "ledger_workflow_type"
-        constraints = [
-            models.UniqueConstraint(fields=["tenant", "name"], name="workflow_type_unique")
-        ]
+        constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="workflow_type_unique")]
         permissions = [
             ("see_workflow", "See runs and their record"),
             ("see_payloads_workflow", "See arguments, states and evidence"),
@@ -77,9 +75,7 @@ class WorkflowVersion(Record):
 
     class Meta(Record.Meta):
         db_table = "ledger_workflow_version"
-        constraints = [
-            models.UniqueConstraint(fields=["workflow", "version"], name="workflow_version_unique")
-        ]
+        constraints = [models.UniqueConstraint(fields=["workflow", "version"], name="workflow_version_unique")]
 
 
 class Checkpoint(Record):
@@ -109,8 +105,6 @@ class Checkpoint(Record):
     class Meta(Record.Meta):
         constraints = [
             models.UniqueConstraint(fields=["run", "seq"], name="checkpoint_seq_unique"),
-            models.UniqueConstraint(
-                fields=["run", "idempotency_key"], name="checkpoint_key_unique"
-            ),
+            models.UniqueConstraint(fields=["run", "idempotency_key"], name="checkpoint_key_unique"),
             within("kind", CheckpointKind, "checkpoint_kind_known"),
         ]

@@ -31,9 +31,7 @@ class Target(Record):
     created_at = models.DateTimeField()
 
     class Meta(Record.Meta):
-        constraints = [
-            models.UniqueConstraint(fields=["tenant", "name"], name="target_name_unique")
-        ]
+        constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="target_name_unique")]
 
 
 class Effect(Record):
@@ -53,9 +51,7 @@ class Effect(Record):
     tool_digest = models.CharField(max_length=80, blank=True)
     target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="effects")
     resource = models.CharField(max_length=200, blank=True)
-    request = models.ForeignKey(
-        "ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    request = models.ForeignKey("ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False)
     request_commitment = models.BinaryField(max_length=32)
     observation_id = models.UUIDField(null=True)
     observed_version = models.CharField(max_length=200, blank=True)
@@ -81,8 +77,7 @@ class Effect(Record):
             models.UniqueConstraint(fields=["tenant", "key"], name="effect_key_unique"),
             models.UniqueConstraint(fields=["run", "call_key"], name="effect_call_key_unique"),
             models.CheckConstraint(
-                condition=~Q(state__in=[EffectState.IN_FLIGHT, EffectState.UNKNOWN])
-                | Q(due_at__isnull=False),
+                condition=~Q(state__in=[EffectState.IN_FLIGHT, EffectState.UNKNOWN]) | Q(due_at__isnull=False),
                 name="open_effect_has_a_due_time",
             ),
         ]
@@ -103,12 +98,8 @@ class Permit(Record):
     APPEND_ONLY = True
 
     id = record_id()
-    run = models.ForeignKey(
-        "ledger.Run", on_delete=models.PROTECT, related_name="permits", db_index=False
-    )
-    effect = models.ForeignKey(
-        Effect, on_delete=models.PROTECT, related_name="permits", db_index=False
-    )
+    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="permits", db_index=False)
+    effect = models.ForeignKey(Effect, on_delete=models.PROTECT, related_name="permits", db_index=False)
     attempt = models.IntegerField()
     fence_epoch = models.IntegerField()
     fence_count = models.IntegerField()
@@ -122,9 +113,7 @@ class Permit(Record):
     permitted_at = models.DateTimeField()
 
     class Meta(Record.Meta):
-        constraints = [
-            models.UniqueConstraint(fields=["effect", "attempt"], name="permit_attempt_unique")
-        ]
+        constraints = [models.UniqueConstraint(fields=["effect", "attempt"], name="permit_attempt_unique")]
 
 
 class EffectReport(Record):
@@ -134,12 +123,8 @@ class EffectReport(Record):
     APPEND_ONLY = True
 
     id = record_id()
-    run = models.ForeignKey(
-        "ledger.Run", on_delete=models.PROTECT, related_name="reports", db_index=False
-    )
-    effect = models.ForeignKey(
-        Effect, on_delete=models.PROTECT, related_name="reports", db_index=False
-    )
+    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="reports", db_index=False)
+    effect = models.ForeignKey(Effect, on_delete=models.PROTECT, related_name="reports", db_index=False)
     ordinal = models.IntegerField()
     attempt = models.IntegerField()
     kind = models.CharField(max_length=10)
@@ -173,14 +158,10 @@ class Observation(Record):
     target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="+", db_index=False)
     resource = models.CharField(max_length=200)
     version = models.CharField(max_length=200)
-    body = models.ForeignKey(
-        "ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False, null=True
-    )
+    body = models.ForeignKey("ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False, null=True)
     commitment = models.BinaryField(max_length=32, null=True)
     source = models.CharField(max_length=80)
     observed_at = models.DateTimeField()
 
     class Meta(Record.Meta):
-        indexes = [
-            models.Index(fields=["target", "resource", "-observed_at"], name="observation_newest")
-        ]
+        indexes = [models.Index(fields=["target", "resource", "-observed_at"], name="observation_newest")]

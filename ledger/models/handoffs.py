@@ -22,9 +22,7 @@ class Handoff(Record):
     reason = models.CharField(max_length=40)
     severity = models.CharField(max_length=8)
     blocks_run = models.BooleanField()
-    owner = models.ForeignKey(
-        "ledger.User", on_delete=models.PROTECT, related_name="handoffs", null=True
-    )
+    owner = models.ForeignKey("ledger.User", on_delete=models.PROTECT, related_name="handoffs", null=True)
     outcome = models.CharField(max_length=10, blank=True)
     note_id = models.UUIDField(null=True)
     note_commitment = models.BinaryField(max_length=32, null=True)

@@ -70,9 +70,7 @@ class TenantHead(Record):
 
     RECORD = "tenant_head"
 
-    tenant = models.OneToOneField(
-        Tenant, on_delete=models.PROTECT, primary_key=True, related_name="head"
-    )
+    tenant = models.OneToOneField(Tenant, on_delete=models.PROTECT, primary_key=True, related_name="head")
     head_seq = models.BigIntegerField()
     head_digest = models.BinaryField(max_length=32)
     epoch = models.IntegerField(default=0)

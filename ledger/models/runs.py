@@ -17,16 +17,12 @@ class Run(Record):
     UNJOURNALLED = frozenset({"task", "attributes", "text"})
 
     id = record_id()
-    workflow = models.ForeignKey(
-        "ledger.WorkflowType", on_delete=models.PROTECT, related_name="runs"
-    )
+    workflow = models.ForeignKey("ledger.WorkflowType", on_delete=models.PROTECT, related_name="runs")
     lineage_id = models.UUIDField()
     task = models.CharField(max_length=200)
     attributes = models.JSONField(default=dict)
     text = models.TextField(blank=True)
-    about = models.ForeignKey(
-        "ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    about = models.ForeignKey("ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False)
     about_commitment = models.BinaryField(max_length=32)
     agent_id = models.UUIDField(null=True)
     on_behalf_of_id = models.UUIDField(null=True)
@@ -34,9 +30,7 @@ class Run(Record):
     created_at = models.DateTimeField()
 
     class Meta(Record.Meta):
-        constraints = [
-            models.UniqueConstraint(fields=["tenant", "idempotency_key"], name="run_key_unique")
-        ]
+        constraints = [models.UniqueConstraint(fields=["tenant", "idempotency_key"], name="run_key_unique")]
         indexes = [
             models.Index(fields=["tenant", "-created_at", "id"], name="run_newest"),
             models.Index(fields=["tenant", "task"], name="run_task"),
@@ -49,9 +43,7 @@ class RunHead(Record):
     RECORD = "run_head"
 
     run = models.OneToOneField(Run, on_delete=models.PROTECT, primary_key=True, related_name="head")
-    workflow = models.ForeignKey(
-        "ledger.WorkflowType", on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    workflow = models.ForeignKey("ledger.WorkflowType", on_delete=models.PROTECT, related_name="+", db_index=False)
     status = models.CharField(max_length=12)
     intent = models.CharField(max_length=8, default=Intent.NONE)
     head_seq = models.BigIntegerField()
@@ -75,16 +67,12 @@ class RunHead(Record):
             within("status", Status, "run_status_known"),
             within("intent", Intent, "run_intent_known"),
             models.CheckConstraint(
-                condition=Q(status=Status.READY)
-                | Q(clearance_id__isnull=True)
-                | Q(status=Status.RUNNING),
+                condition=Q(status=Status.READY) | Q(clearance_id__isnull=True) | Q(status=Status.RUNNING),
                 name="clearance_of_ready_or_running",
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["workflow", "moved_at"], name="run_ready", condition=Q(status=Status.READY)
-            ),
+            models.Index(fields=["workflow", "moved_at"], name="run_ready", condition=Q(status=Status.READY)),
             models.Index(fields=["tenant", "status", "-moved_at"], name="run_by_status"),
         ]
 
@@ -95,9 +83,7 @@ class Lease(Record):
     RECORD = "lease"
     UNJOURNALLED = frozenset({"expires_at", "beaten_at"})
 
-    run = models.OneToOneField(
-        Run, on_delete=models.PROTECT, primary_key=True, related_name="lease"
-    )
+    run = models.OneToOneField(Run, on_delete=models.PROTECT, primary_key=True, related_name="lease")
     worker_id = models.UUIDField()
     key_id = models.UUIDField()
     fence_epoch = models.IntegerField()
@@ -152,12 +138,6 @@ class Clearance(Record):
     class Meta(Record.Meta):
         constraints = [
             within("state", ClearanceState, "clearance_state_known"),
-            models.UniqueConstraint(
-                fields=["run"], name="one_live_clearance", condition=Q(state=ClearanceState.LIVE)
-            ),
+            models.UniqueConstraint(fields=["run"], name="one_live_clearance", condition=Q(state=ClearanceState.LIVE)),
         ]
-        indexes = [
-            models.Index(
-                fields=["ready_by"], name="clearance_due", condition=Q(state=ClearanceState.LIVE)
-            )
-        ]
+        indexes = [models.Index(fields=["ready_by"], name="clearance_due", condition=Q(state=ClearanceState.LIVE))]

@@ -81,7 +81,9 @@ def _same(value: Any) -> Any:
 def _column(field: models.Field[Any, Any]) -> Column:
     kind = field.target_field.get_internal_type() if isinstance(field, models.ForeignKey) else field.get_internal_type()
     from_json, from_sqlite, to_sqlite = _CODECS.get(kind, (_same, _same, _same))
-    default = field.get_default() if field.has_default() else ("" if field.empty_strings_allowed and not field.null else None)
+    default = (
+        field.get_default() if field.has_default() else ("" if field.empty_strings_allowed and not field.null else None)
+    )
     if kind not in {"CharField", "TextField", "SlugField", "EmailField"} and not field.has_default():
         default = None
     return Column(field.column, kind, default, _or_none(from_json), _or_none(from_sqlite), _or_none(to_sqlite))

@@ -33,7 +33,9 @@ def install(using: str = "default", **_: Any) -> None:
     """Create functions and triggers; what exists is replaced."""
     connection = connections[using]
     present = set(connection.introspection.table_names())
-    guarded = [table for table in tables().values() if table.name in present and (table.append_only or table.record == "body")]
+    guarded = [
+        table for table in tables().values() if table.name in present and (table.append_only or table.record == "body")
+    ]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             if "ledger_tenant_head" in present:
@@ -96,11 +98,13 @@ def _sqlite(table: Table) -> list[str]:
     refuse = f"SELECT RAISE(ABORT, '{name} is append-only')"
     unless = ""
     if table.record == "body":
-        same = " AND ".join(f"NEW.{column} IS OLD.{column}" for column in ("id", "tenant_id", "commitment", "media", "size"))
+        same = " AND ".join(
+            f"NEW.{column} IS OLD.{column}" for column in ("id", "tenant_id", "commitment", "media", "size")
+        )
         unless = f" WHEN NOT (OLD.erased_at IS NULL AND NEW.erased_at IS NOT NULL AND NEW.content IS NULL AND NEW.salt IS NULL AND {same})"
     # UPDATE and DELETE triggers don't see INSERT OR REPLACE: what would replace a row by any unique key is refused first.
     taken = " ".join(
-        f"SELECT RAISE(ABORT, 'UNIQUE constraint failed: {', '.join(f'{name}.{column}' for column in columns)}')"  # noqa: S608
+        f"SELECT RAISE(ABORT, 'UNIQUE constraint failed: {', '.join(f'{name}.{column}' for column in columns)}')"
         f" WHERE EXISTS (SELECT 1 FROM {name} WHERE {' AND '.join(f'{column} = NEW.{column}' for column in columns)});"
         for columns in _unique(table)
     )

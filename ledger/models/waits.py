@@ -33,13 +33,9 @@ class WaitSet(Record):
             within("mode", SetMode, "wait_mode_known"),
             within("state", SetState, "wait_state_known"),
             within("on_deadline", OnDeadline, "wait_action_known"),
-            models.UniqueConstraint(
-                fields=["run"], name="one_open_wait_set", condition=Q(state=SetState.OPEN)
-            ),
+            models.UniqueConstraint(fields=["run"], name="one_open_wait_set", condition=Q(state=SetState.OPEN)),
         ]
-        indexes = [
-            models.Index(fields=["due_at"], name="wait_due", condition=Q(state=SetState.OPEN))
-        ]
+        indexes = [models.Index(fields=["due_at"], name="wait_due", condition=Q(state=SetState.OPEN))]
 
 
 class WaitMember(Record):
@@ -95,21 +91,15 @@ class Event(Record):
     type = models.CharField(max_length=200)
     subject = models.CharField(max_length=200, blank=True)
     occurred_at = models.DateTimeField(null=True)
-    body = models.ForeignKey(
-        "ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    body = models.ForeignKey("ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False)
     commitment = models.BinaryField(max_length=32)
     key_id = models.UUIDField(null=True)
     received_at = models.DateTimeField()
     keep_until = models.DateTimeField()
 
     class Meta(Record.Meta):
-        constraints = [
-            models.UniqueConstraint(fields=["tenant", "source", "event_id"], name="event_unique")
-        ]
-        indexes = [
-            models.Index(fields=["tenant", "type", "subject", "received_at"], name="event_for_wait")
-        ]
+        constraints = [models.UniqueConstraint(fields=["tenant", "source", "event_id"], name="event_unique")]
+        indexes = [models.Index(fields=["tenant", "type", "subject", "received_at"], name="event_for_wait")]
 
 
 class EventDelivery(Record):
@@ -119,15 +109,9 @@ class EventDelivery(Record):
     APPEND_ONLY = True
 
     id = record_id()
-    run = models.ForeignKey(
-        "ledger.Run", on_delete=models.PROTECT, related_name="deliveries", db_index=False
-    )
-    event = models.ForeignKey(
-        Event, on_delete=models.PROTECT, related_name="deliveries", db_index=False
-    )
-    member = models.ForeignKey(
-        WaitMember, on_delete=models.PROTECT, related_name="deliveries", db_index=False
-    )
+    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="deliveries", db_index=False)
+    event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="deliveries", db_index=False)
+    member = models.ForeignKey(WaitMember, on_delete=models.PROTECT, related_name="deliveries", db_index=False)
     delivered_at = models.DateTimeField()
 
     class Meta(Record.Meta):

@@ -67,9 +67,7 @@ class WakeCheck(Record):
     APPEND_ONLY = True
 
     id = record_id()
-    run = models.ForeignKey(
-        "ledger.Run", on_delete=models.PROTECT, related_name="checks", db_index=False
-    )
+    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="checks", db_index=False)
     decision = models.ForeignKey(Decision, on_delete=models.PROTECT, related_name="checks")
     ordinal = models.IntegerField()
     name = models.CharField(max_length=24)

@@ -35,7 +35,7 @@ class Part:
     limit: int | None = None
 
     def sql(self) -> str:
-        text = f"SELECT t.* FROM {tables()[self.table].name} t WHERE {self.where}"  # noqa: S608 - names are ours, values are bound
+        text = f"SELECT t.* FROM {tables()[self.table].name} t WHERE {self.where}"
         if self.order:
             text += f" ORDER BY {self.order}"
         if not self.many:
@@ -83,7 +83,7 @@ def _read_postgres(parts: Mapping[str, Part]) -> Facts:
         pieces.append(wrapped if part.many else f"(SELECT row_to_json(q) FROM ({part.sql()}) q)")
         params.extend(part.params)
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT json_build_array({', '.join(['ledger_clock()', *pieces])})::text", params)  # noqa: S608
+        cursor.execute(f"SELECT json_build_array({', '.join(['ledger_clock()', *pieces])})::text", params)
         document = orjson.loads(cursor.fetchone()[0])
     rows = {}
     for (name, part), value in zip(parts.items(), document[1:], strict=True):
@@ -128,7 +128,10 @@ def _to_sqlite(value: Any) -> Any:
 def _shape(kind: type[Any]) -> tuple[tuple[str, type[StrEnum] | None], ...]:
     hints = get_type_hints(kind)
     return tuple(
-        (item.name, hints[item.name] if isinstance(hints[item.name], type) and issubclass(hints[item.name], StrEnum) else None)
+        (
+            item.name,
+            hints[item.name] if isinstance(hints[item.name], type) and issubclass(hints[item.name], StrEnum) else None,
+        )
         for item in fields(kind)
     )
 

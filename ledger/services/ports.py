@@ -49,7 +49,9 @@ class _Nobody:
         return {}
 
     def ask(self, draft: Draft, view: RunView, ask: Ask) -> None:
-        raise LedgerError("grant-missing", "nobody can approve here: no approvals are installed", "Install the approvals app.")
+        raise LedgerError(
+            "grant-missing", "nobody can approve here: no approvals are installed", "Install the approvals app."
+        )
 
     def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
         return None

@@ -31,7 +31,9 @@ def run_parts(run_id: UUID) -> dict[str, Part]:
         "tenant": Part("tenant_head", f"t.tenant_id = {_TENANT}", one),
         "lease": Part("lease", "t.run_id = %s", one),
         "version": Part(
-            "workflow_version", f"t.workflow_id = {_HEAD.format('workflow_id')} AND t.version = {_HEAD.format('version')}", one * 2
+            "workflow_version",
+            f"t.workflow_id = {_HEAD.format('workflow_id')} AND t.version = {_HEAD.format('version')}",
+            one * 2,
         ),
         "clearance": Part("clearance", f"t.id = {_HEAD.format('clearance_id')}", one),
         "effects": Part(
@@ -70,7 +72,9 @@ def to_view(read: Facts, tenant_id: UUID | None, extras: tuple[str, ...]) -> Run
     run = read.one("run", RunRow)
     tenant = read.row("tenant")
     if head is None or run is None or tenant is None or (tenant_id is not None and run.tenant_id != tenant_id):
-        raise LedgerError("not-found", "there is no such run here", "Check the id, and that the key belongs to its tenant.")
+        raise LedgerError(
+            "not-found", "there is no such run here", "Check the id, and that the key belongs to its tenant."
+        )
     workflow = read.row("workflow")
     return RunView(
         now=read.now,

@@ -91,7 +91,8 @@ def _statement(change: Change, content: bytes) -> tuple[str, list[Any]]:
     if change.expect_seq == 0:
         _open_head(change, content, pieces, params)
     moved = [
-        _move(tables()[record], moves, len(pieces), pieces, params) for (record, _, _), moves in _by_shape(change.moves).items()
+        _move(tables()[record], moves, len(pieces), pieces, params)
+        for (record, _, _), moves in _by_shape(change.moves).items()
     ]
     if change.expect_seq:
         _advance_head(change, content, pieces, params)
@@ -101,7 +102,17 @@ def _statement(change: Change, content: bytes) -> tuple[str, list[Any]]:
         " FROM ok RETURNING digest)"
     )
     stream = change.stream
-    params += [stream.tenant, str(stream.kind), stream.id, change.expect_seq + 1, change.at, change.actor, change.verb, content, content]
+    params += [
+        stream.tenant,
+        str(stream.kind),
+        stream.id,
+        change.expect_seq + 1,
+        change.at,
+        change.actor,
+        change.verb,
+        content,
+        content,
+    ]
     missed = " + ".join(f"(SELECT count(*) FROM {name})" for name in moved) or "0"
     sql = (
         f"WITH {', '.join(pieces)} SELECT (SELECT digest FROM entry), seen.clock, seen.head_seq,"
@@ -116,7 +127,7 @@ def _guard(change: Change, pieces: list[str], params: list[Any]) -> None:
     if change.expect_seq:
         table = tables()[journal.HEAD_TABLE[stream.kind]]
         pieces.append(
-            f"head AS MATERIALIZED (SELECT h.head_seq, h.head_digest FROM {table.name} h WHERE h.{table.key} = %s FOR UPDATE)"  # noqa: S608
+            f"head AS MATERIALIZED (SELECT h.head_seq, h.head_digest FROM {table.name} h WHERE h.{table.key} = %s FOR UPDATE)"
         )
         params.append(stream.id)
     else:
@@ -166,7 +177,7 @@ def _full(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     unknown = row.keys() - table.columns.keys()
     if unknown:
         raise ValueError(f"{table.record} has no columns {sorted(unknown)}")
-    return {name: row[name] if name in row else column.default for name, column in table.columns.items()}
+    return {name: row.get(name, column.default) for name, column in table.columns.items()}
 
 
 def _insert(table: Table, rows: list[Mapping[str, Any]], number: int, pieces: list[str], params: list[Any]) -> None:
@@ -174,13 +185,13 @@ def _insert(table: Table, rows: list[Mapping[str, Any]], number: int, pieces: li
         # Bytes by arrays: a megabyte of state as hexadecimal JSON would be parsed under the lock.
         names = ("id", "tenant_id", "salt", "content", "commitment", "media", "size")
         pieces.append(
-            f"i{number} AS (INSERT INTO ledger_body ({', '.join(names)}) SELECT u.* FROM ok, unnest(%s::uuid[], %s::uuid[], %s::bytea[],"  # noqa: S608
+            f"i{number} AS (INSERT INTO ledger_body ({', '.join(names)}) SELECT u.* FROM ok, unnest(%s::uuid[], %s::uuid[], %s::bytea[],"
             " %s::bytea[], %s::bytea[], %s::text[], %s::int[]) u)"
         )
         params += [[row[name] for row in rows] for name in names]
         return
     pieces.append(
-        f"i{number} AS (INSERT INTO {table.name} SELECT u.* FROM ok, json_populate_recordset(NULL::{table.name}, %s::json) u)"  # noqa: S608
+        f"i{number} AS (INSERT INTO {table.name} SELECT u.* FROM ok, json_populate_recordset(NULL::{table.name}, %s::json) u)"
     )
     params.append(_json([_full(table, row) for row in rows]))
 
@@ -191,7 +202,7 @@ def _open_head(change: Change, content: bytes, pieces: list[str], params: list[A
     table = tables()[journal.HEAD_TABLE[change.stream.kind]]
     row = _full(table, {**change.head, "head_seq": 1, "head_digest": journal.link(journal.GENESIS, content)})
     pieces.append(
-        f"opened AS (INSERT INTO {table.name} SELECT u.* FROM ok, json_populate_recordset(NULL::{table.name}, %s::json) u)"  # noqa: S608
+        f"opened AS (INSERT INTO {table.name} SELECT u.* FROM ok, json_populate_recordset(NULL::{table.name}, %s::json) u)"
     )
     params.append(_json([row]))
 
@@ -200,7 +211,7 @@ def _move(table: Table, moves: list[Move], number: int, pieces: list[str], param
     sets = ", ".join(f"{name} = u.{name}" for name in sorted(moves[0].set))
     expected = " AND ".join(f"t.{name} IS NOT DISTINCT FROM e.{name}" for name in sorted(moves[0].expect)) or "true"
     pieces.append(
-        f"m{number} AS (UPDATE {table.name} t SET {sets} FROM ok, json_populate_recordset(NULL::{table.name}, %s::json) u"  # noqa: S608
+        f"m{number} AS (UPDATE {table.name} t SET {sets} FROM ok, json_populate_recordset(NULL::{table.name}, %s::json) u"
         f" JOIN json_populate_recordset(NULL::{table.name}, %s::json) e ON e.{table.key} = u.{table.key}"
         f" WHERE t.{table.key} = u.{table.key} AND {expected} RETURNING 1)"
     )
@@ -213,7 +224,7 @@ def _advance_head(change: Change, content: bytes, pieces: list[str], params: lis
     table = tables()[journal.HEAD_TABLE[change.stream.kind]]
     sets = "".join(f", {name} = n.{name}" for name in change.head)
     pieces.append(
-        f"advanced AS (UPDATE {table.name} t SET head_seq = ok.head_seq + 1, head_digest = sha256(ok.head_digest || %s::bytea){sets}"  # noqa: S608
+        f"advanced AS (UPDATE {table.name} t SET head_seq = ok.head_seq + 1, head_digest = sha256(ok.head_digest || %s::bytea){sets}"
         f" FROM ok, json_populate_record(NULL::{table.name}, %s::json) n WHERE t.{table.key} = %s)"
     )
     params += [content, orjson.dumps(dict(change.head), default=_json_value).decode(), change.stream.id]
@@ -246,7 +257,7 @@ def _sqlite_head(change: Change, cursor: Any) -> bytes:
     if change.expect_seq == 0:
         return journal.GENESIS
     table = tables()[journal.HEAD_TABLE[change.stream.kind]]
-    cursor.execute(f"SELECT head_seq, head_digest FROM {table.name} WHERE {table.key} = %s", [change.stream.id.hex])  # noqa: S608
+    cursor.execute(f"SELECT head_seq, head_digest FROM {table.name} WHERE {table.key} = %s", [change.stream.id.hex])
     found = cursor.fetchone()
     if found is None or found[0] != change.expect_seq:
         raise Moved
@@ -270,7 +281,7 @@ def _sqlite_insert(cursor: Any, table: Table, row: Mapping[str, Any]) -> None:
     full = _full(table, row)
     names = list(full)
     cursor.execute(
-        f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})",  # noqa: S608
+        f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})",
         [table.columns[name].to_sqlite(full[name]) for name in names],
     )
 
@@ -281,7 +292,7 @@ def _sqlite_update(cursor: Any, table: Table, key: UUID, values: Mapping[str, An
     params = [table.columns[name].to_sqlite(value) for name, value in values.items()]
     params.append(table.columns[table.key].to_sqlite(key))
     params += [table.columns[name].to_sqlite(value) for name, value in expect.items()]
-    cursor.execute(f"UPDATE {table.name} SET {sets} WHERE {table.key} = %s{where}", params)  # noqa: S608
+    cursor.execute(f"UPDATE {table.name} SET {sets} WHERE {table.key} = %s{where}", params)
     if cursor.rowcount != 1:
         raise Moved
 
@@ -300,6 +311,6 @@ def _sqlite_entry(cursor: Any, change: Change, content: bytes, digest: bytes) ->
     }
     table = tables()["journal_entry"]
     cursor.execute(
-        f"INSERT INTO {table.name} ({', '.join(row)}) VALUES ({', '.join(['%s'] * len(row))})",  # noqa: S608
+        f"INSERT INTO {table.name} ({', '.join(row)}) VALUES ({', '.join(['%s'] * len(row))})",
         [table.columns[name].to_sqlite(value) for name, value in row.items()],
     )
