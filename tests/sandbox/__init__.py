@@ -1,0 +1,1 @@
+"""Tests of the payment service, each against a real process."""
