@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from ledger.domain.canonical import digest
+from ledger.domain.drafts import Draft
 from ledger.domain.runs import Fence
 
 
@@ -66,6 +67,7 @@ class VersionRow:
 
     id: UUID
     version: str
+    state_schema: Mapping[str, Any]
     initial: str
     transitions: Mapping[str, Mapping[str, Any]]
     takes_over_from: list[str]
@@ -84,3 +86,44 @@ class VersionRow:
         """(`ask_again` | `replan` | `hand_off`, the transition that a replan goes to)."""
         declared = self.transitions.get(transition, {}).get("on_conflict", ["ask_again"])
         return declared[0], declared[1] if len(declared) > 1 else ""
+
+
+def insert_checkpoint(
+    draft: Draft,
+    fields: CheckpointFields,
+    *,
+    state_id: UUID,
+    idempotency_key: str | None = None,
+    request_commitment: bytes | None = None,
+) -> bytes:
+    """Write a checkpoint and make it the head's. Answers its digest."""
+    digest_ = checkpoint_digest(fields)
+    draft.insert(
+        "checkpoint",
+        id=draft.mint(),
+        run_id=fields.run_id,
+        seq=fields.seq,
+        kind=fields.kind,
+        previous_digest=fields.previous_digest,
+        digest=digest_,
+        last_transition=fields.last_transition,
+        next_transition=fields.next_transition,
+        instance_id=fields.instance_id,
+        version=fields.version,
+        code_version=fields.code_version,
+        fence_epoch=fields.fence.epoch,
+        fence_count=fields.fence.count,
+        state_id=state_id,
+        state_commitment=fields.state_commitment,
+        artifacts=list(fields.artifacts),
+        idempotency_key=idempotency_key,
+        request_commitment=request_commitment,
+        created_at=draft.at,
+    )
+    draft.head(checkpoint_seq=fields.seq, checkpoint_digest=digest_, version=fields.version)
+    return digest_
+
+
+def accepted_versions(versions: Iterable[VersionRow], of: str) -> tuple[str, ...]:
+    """The versions that may go on from a checkpoint of version `of`: itself and every one that takes over from it."""
+    return tuple(sorted(row.version for row in versions if row.version == of or of in row.takes_over_from))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -168,6 +168,7 @@ class LeaseRow:
     key_id: UUID
     fence_epoch: int
     fence_count: int
+    version: str
     seconds: int
     active: bool
     claimed_at: datetime
@@ -206,17 +207,6 @@ def check_fence(head: Head, fence: Fence) -> None:
         )
 
 
-def directive(head: Head, fence: Fence, lease: LeaseRow | None) -> tuple[Directive, str]:
-    """What a heartbeat answers for one run, and why. Pure."""
-    if head.fence != fence or lease is None or not lease.active:
-        return Directive.STOP, "taken_over" if head.status not in ENDED else "ended"
-    if head.status is not Status.RUNNING:
-        return Directive.STOP, "not_running"
-    if head.intent is not Intent.NONE:
-        return Directive.STOP_AFTER_CALL, f"intent_{head.intent}"
-    return Directive.GO_ON, ""
-
-
 def to_status(draft: Draft, view: RunView, event: str, to: Status | None = None) -> Status:
     """Move the run's status by its machine and note when. Raises LedgerError `wrong-state`."""
     status = MACHINE.step(draft.heads("status", view.head.status), event, to)
@@ -241,3 +231,57 @@ def close_clearance(draft: Draft, view: RunView, state: ClearanceState) -> None:
     draft.head(clearance_id=None)
     if view.clearance is not None and view.clearance.state is ClearanceState.LIVE:
         draft.move("clearance", view.clearance.id, {"state": ClearanceState.LIVE}, state=state)
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """What a clearance is for: the next transition, its instance, the versions that may do it, and what they may touch."""
+
+    transition: str
+    instance_id: UUID
+    versions: tuple[str, ...]
+    targets: tuple[str, ...]
+    tools: tuple[str, ...]
+
+
+CLEARANCE_GOOD_FOR = timedelta(minutes=5)
+READY_BY_AFTER = timedelta(hours=1)
+
+
+def clear(
+    draft: Draft, run_id: UUID, cleared: Cleared, state: ClearanceState, decision_id: UUID | None = None
+) -> UUID:
+    """Write a clearance and make it the run's: `live` until somebody claims under it, `used` while its holder works."""
+    clearance_id = draft.mint()
+    draft.insert(
+        "clearance",
+        id=clearance_id,
+        run_id=run_id,
+        decision_id=decision_id,
+        transition=cleared.transition,
+        instance_id=cleared.instance_id,
+        versions=list(cleared.versions),
+        targets=list(cleared.targets),
+        tools=list(cleared.tools),
+        valid_until=draft.at + CLEARANCE_GOOD_FOR,
+        ready_by=draft.at + READY_BY_AFTER,
+        state=state,
+        opened_at=draft.at,
+    )
+    draft.head(clearance_id=clearance_id)
+    return clearance_id
+
+
+def open_instance(draft: Draft, run_id: UUID, transition: str, seq: int) -> UUID:
+    """Open a transition: from here on the effects it proposes have identities of their own. `seq` is the checkpoint that names it."""
+    instance_id = draft.mint()
+    draft.insert(
+        "transition_instance", id=instance_id, run_id=run_id, transition=transition, opened_seq=seq, opened_at=draft.at, left_at=None
+    )
+    draft.head(transition=transition, instance_id=instance_id)
+    return instance_id
+
+
+def leave_instance(draft: Draft, view: RunView) -> None:
+    """The present transition is over."""
+    draft.move("transition_instance", view.head.instance_id, {"left_at": None}, left_at=draft.at)

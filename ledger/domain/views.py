@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -32,7 +32,7 @@ class RunRow:
 @dataclass(frozen=True, slots=True)
 class RunView:
     """`effects` are those of the current transition instance and every open one; `grants` the live ones; `wait`, `members`, `wake` and `handoff` the
-    open ones. `extras` are rows that registered ports asked for."""
+    open ones. `version` is that of the last checkpoint, `holder` the one that the lease's holder works under. `extras` are rows that registered ports asked for."""
 
     now: datetime
     tenant_seq: int
@@ -41,6 +41,7 @@ class RunView:
     head: Head
     lease: LeaseRow | None
     version: VersionRow | None
+    holder: VersionRow | None
     clearance: ClearanceRow | None
     effects: Sequence[EffectRow]
     targets: Mapping[UUID, TargetRow]
@@ -51,6 +52,11 @@ class RunView:
     grants: Sequence[GrantRow]
     handoff: HandoffRow | None
     extras: Mapping[str, list[dict[str, Any]]]
+
+    def having(self, effect: EffectRow) -> RunView:
+        """The same run after this effect was added or moved by the draft at hand."""
+        others = [other for other in self.effects if other.id != effect.id]
+        return replace(self, effects=[*others, effect])
 
     def effect(self, effect_id: UUID) -> EffectRow | None:
         return next((effect for effect in self.effects if effect.id == effect_id), None)

@@ -88,6 +88,7 @@ class Lease(Record):
     key_id = models.UUIDField()
     fence_epoch = models.IntegerField()
     fence_count = models.IntegerField()
+    version = models.CharField(max_length=40)
     seconds = models.IntegerField()
     active = models.BooleanField()
     claimed_at = models.DateTimeField()

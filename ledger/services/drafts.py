@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from ledger.domain.change import Kind, Stream
 from ledger.domain.drafts import Draft
+from ledger.domain.runs import Head
 from ledger.domain.views import RunView
 from ledger.services.ids import minter
 
@@ -18,4 +21,16 @@ def run_draft(view: RunView, actor: str, verb: str, *, fresh_authority: bool = F
         verb=verb,
         mint=minter(view.now),
         tenant_seq=view.tenant_seq if fresh_authority else None,
+    )
+
+
+def head_draft(head: Head, now: datetime, actor: str, verb: str) -> Draft:
+    """A Draft on a run of which only the head was read."""
+    return Draft(
+        stream=Stream(Kind.RUN, head.run_id, head.tenant_id),
+        expect_seq=head.head_seq,
+        at=now,
+        actor=actor,
+        verb=verb,
+        mint=minter(now),
     )

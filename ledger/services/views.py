@@ -35,6 +35,12 @@ def run_parts(run_id: UUID) -> dict[str, Part]:
             f"t.workflow_id = {_HEAD.format('workflow_id')} AND t.version = {_HEAD.format('version')}",
             one * 2,
         ),
+        "holder": Part(
+            "workflow_version",
+            f"t.workflow_id = {_HEAD.format('workflow_id')}"
+            " AND t.version = (SELECT l.version FROM ledger_lease l WHERE l.run_id = %s)",
+            one * 2,
+        ),
         "clearance": Part("clearance", f"t.id = {_HEAD.format('clearance_id')}", one),
         "effects": Part(
             "effect",
@@ -84,6 +90,7 @@ def to_view(read: Facts, tenant_id: UUID | None, extras: tuple[str, ...]) -> Run
         head=head,
         lease=read.one("lease", LeaseRow),
         version=read.one("version", VersionRow),
+        holder=read.one("holder", VersionRow),
         clearance=read.one("clearance", ClearanceRow),
         effects=read.all("effects", EffectRow),
         targets={target.id: target for target in read.all("targets", TargetRow)},

@@ -30,8 +30,10 @@ TRIES = 12
 MOVED_SQLSTATE = "LM001"
 
 
-def settle(read: Callable[[], F], rule: Callable[[F], tuple[Change | None, A]]) -> tuple[A, Written | None]:
-    """Read, decide, write; start again when the record moved in between.
+def settle(
+    read: Callable[[], F], rule: Callable[[F], tuple[Change | None, A]], *, again: frozenset[str] = frozenset()
+) -> tuple[A, Written | None]:
+    """Read, decide, write; start again when the record moved in between or one of the named constraints was hit.
 
     Raises LedgerError from the rule, and `busy` when the record kept moving.
     """
@@ -43,6 +45,9 @@ def settle(read: Callable[[], F], rule: Callable[[F], tuple[Change | None, A]]) 
             return answer, apply(change)
         except (Moved, Late):
             continue
+        except Conflict as found:
+            if found.constraint not in again:
+                raise
     raise LedgerError("busy", "the record kept moving under this call", "Ask again.")
 
 

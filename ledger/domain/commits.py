@@ -1,0 +1,186 @@
+"""Commit a transition: the checkpoint before the next action, with its effects, its wait and what comes next. No clock, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from ledger.domain import effects, waits, wakes
+from ledger.domain.canonical import Body
+from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, insert_checkpoint
+from ledger.domain.drafts import Draft
+from ledger.domain.effects import EffectRow, EffectState
+from ledger.domain.errors import LedgerError
+from ledger.domain.leases import no_permit_out
+from ledger.domain.runs import (
+    Cleared,
+    ClearanceState,
+    Fence,
+    Status,
+    check_fence,
+    clear,
+    end_ownership,
+    leave_instance,
+    open_instance,
+    to_status,
+)
+from ledger.domain.views import RunView
+from ledger.domain.waits import WaitSpec
+
+Ask = Callable[[EffectRow, datetime], None]
+Withdraw = Callable[[str], None]
+
+
+def proposed(view: RunView) -> list[EffectRow]:
+    """Effects that wait for a permit."""
+    return [effect for effect in view.effects if effect.state is EffectState.PROPOSED]
+
+
+def by_name(view: RunView) -> dict[str, EffectRow]:
+    """The present transition's effects by their explicit names."""
+    return {effect.name: effect for effect in view.effects if effect.instance_id == view.head.instance_id}
+
+
+class NextKind(StrEnum):
+    GO_ON = "go_on"
+    GIVE_BACK = "give_back"
+    WAIT = "wait"
+    COMPLETE = "complete"
+    FAIL = "fail"
+
+
+ENDS = frozenset({NextKind.COMPLETE, NextKind.FAIL})
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What the agent wants after this checkpoint. `transition` is needed unless the run ends; `wait` for kind `wait`."""
+
+    kind: NextKind
+    transition: str = ""
+    wait: WaitSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit as parsed and validated: `state` fits the holder's schema."""
+
+    fence: Fence
+    expect_seq: int
+    code_version: str
+    next: Next
+    state: Body
+    idempotency_key: str
+    request_commitment: bytes
+
+
+def check(view: RunView, commit: Commit) -> None:
+    """Refuse a commit that isn't the holder's next one. Raises LedgerError `stale-fence`, `wrong-sequence`, `invalid`."""
+    check_fence(view.head, commit.fence)
+    if view.head.checkpoint_seq != commit.expect_seq:
+        raise LedgerError(
+            "wrong-sequence",
+            f"the last checkpoint is {view.head.checkpoint_seq}; you expected {commit.expect_seq}",
+            "Read the run's checkpoints: somebody or an earlier call of yours has committed.",
+            seq=view.head.checkpoint_seq,
+        )
+    if commit.next.kind in ENDS:
+        return
+    if view.holder is None or not view.holder.declares(commit.next.transition):
+        raise LedgerError(
+            "invalid",
+            f"the transition {commit.next.transition[:80]!r} isn't declared by version {view.holder.version if view.holder else '?'}",
+            "Name a transition of the version that you claimed with.",
+        )
+    if commit.next.kind is NextKind.WAIT and commit.next.wait is None:
+        raise LedgerError("invalid", "a commit that waits needs a wait", "Send next.wait with members, deadline and on_deadline.")
+
+
+def write(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withdraw) -> None:
+    """Write the checkpoint and go where `next` says. `view` has the proposals, settles and withdrawals of the same commit in it."""
+    if commit.next.kind not in ENDS and commit.next.kind is not NextKind.GO_ON:
+        no_permit_out(view)
+    seq = view.head.checkpoint_seq + 1
+    instance_id = _instance(draft, view, commit, seq)
+    insert_checkpoint(
+        draft,
+        CheckpointFields(
+            run_id=view.run.id,
+            seq=seq,
+            kind=CheckpointKind.END if commit.next.kind in ENDS else CheckpointKind.COMMIT,
+            previous_digest=view.head.checkpoint_digest,
+            last_transition=view.head.transition,
+            next_transition=commit.next.transition,
+            instance_id=instance_id,
+            version=view.holder.version if view.holder else view.head.version,
+            code_version=commit.code_version,
+            fence=commit.fence,
+            state_commitment=commit.state.commitment,
+        ),
+        state_id=commit.state.id,
+        idempotency_key=commit.idempotency_key,
+        request_commitment=commit.request_commitment,
+    )
+    draft.body(commit.state)
+    draft.head(claims_since_commit=0)
+    _NEXT[commit.next.kind](draft, view, commit, ask, withdraw, instance_id)
+
+
+def _instance(draft: Draft, view: RunView, commit: Commit, seq: int) -> UUID:
+    """Ending leaves the last instance as it is; everything else opens the next one and hands it what is proposed."""
+    leave_instance(draft, view)
+    if commit.next.kind in ENDS:
+        return view.head.instance_id
+    instance_id = open_instance(draft, view.run.id, commit.next.transition, seq)
+    effects.hand_over(draft, view, instance_id)
+    draft.head(asks=0)
+    return instance_id
+
+
+def _go_on(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withdraw, instance_id: UUID) -> None:
+    holder = view.holder
+    targets = holder.targets(commit.next.transition) if holder else ["?"]
+    if holder is None or targets or proposed(view):
+        no_permit_out(view)
+        end_ownership(draft, view)
+        to_status(draft, view, "go_on", Status.WAKING)
+        wakes.queue(draft, view, "committed")
+        return
+    to_status(draft, view, "go_on", Status.RUNNING)
+    cleared = Cleared(commit.next.transition, instance_id, (holder.version,), (), tuple(holder.tools(commit.next.transition)))
+    clear(draft, view.run.id, cleared, ClearanceState.USED)
+
+
+def _give_back(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withdraw, instance_id: UUID) -> None:
+    end_ownership(draft, view)
+    to_status(draft, view, "give_back", Status.WAKING)
+    wakes.queue(draft, view, "given_back")
+
+
+def _wait(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withdraw, instance_id: UUID) -> None:
+    if commit.next.wait is None:
+        raise ValueError("check() lets no wait without its specification pass")
+    end_ownership(draft, view)
+    to_status(draft, view, "wait", Status.WAITING)
+    waits.open_set(draft, view, commit.next.wait, by_name(view), ask)
+
+
+def _end(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withdraw, instance_id: UUID) -> None:
+    effects.check_closed(view)
+    for effect in proposed(view):
+        effects.withdraw(draft, view, effect, effects.WithdrawCause.SUPERSEDED)
+    withdraw("superseded")
+    end_ownership(draft, view)
+    to_status(draft, view, "complete" if commit.next.kind is NextKind.COMPLETE else "fail")
+
+
+_NEXT = {
+    NextKind.GO_ON: _go_on,
+    NextKind.GIVE_BACK: _give_back,
+    NextKind.WAIT: _wait,
+    NextKind.COMPLETE: _end,
+    NextKind.FAIL: _end,
+}

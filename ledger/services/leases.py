@@ -1,0 +1,231 @@
+"""Claim, heartbeat, release, lapse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from ledger.domain import leases as rules
+from ledger.domain.change import Change
+from ledger.domain.errors import Late, LedgerError, Moved
+from ledger.domain.identity import Caller, Scope
+from ledger.domain.leases import Candidate, Offer
+from ledger.domain.runs import ClearanceRow, Directive, Fence, Head, Intent, LeaseRow, Status
+from ledger.domain.views import RunView
+from ledger.services import facts, packets, writer
+from ledger.services.conflicts import Conflict
+from ledger.services.drafts import head_draft, run_draft
+from ledger.services.facts import Facts, Part
+from ledger.services.packets import Packet
+from ledger.services.views import run_view
+
+LOOKED_AT = 20
+
+
+def claim(caller: Caller, offer: Offer) -> list[Packet]:
+    """Take up to `offer.limit` ready runs that one of the offered versions may go on with. Answers their resume packets, maybe none.
+
+    Three round trips for one run: candidates, the claim, the packet. Raises LedgerError `scope-missing`.
+    """
+    caller.needs(Scope.RUNS_WORK)
+    if caller.key_id is None or not offer.versions:
+        raise LedgerError("invalid", "an offer names a key and at least one workflow with versions", "Send offers.")
+    read = _candidates(caller, offer)
+    taken: list[UUID] = []
+    for candidate in _spread(read, offer):
+        if len(taken) == offer.limit:
+            break
+        if _take(caller, offer, read, candidate):
+            taken.append(candidate.head.run_id)
+    return packets.of(caller.tenant_id, taken) if taken else []
+
+
+def _candidates(caller: Caller, offer: Offer) -> Facts:
+    """Ready runs of the offered workflows, longest ready first, whose clearance accepts an offered version."""
+    versions = sorted({version for offered in offer.versions.values() for version in offered})
+    names = list(offer.versions)
+    fits = _versions_fit(len(versions))
+    ready = (
+        "SELECT h.run_id FROM ledger_run_head h JOIN ledger_clearance c ON c.id = h.clearance_id"
+        f" WHERE h.status = 'ready' AND h.workflow_id IN ({_workflows(len(names))}) AND {fits}"
+        f" ORDER BY h.moved_at LIMIT {LOOKED_AT}"
+    )
+    params = (caller.tenant_id, *names, *versions)
+    return facts.read(
+        heads=Part("run_head", f"t.run_id IN ({ready})", params, many=True, order="t.moved_at"),
+        clearances=Part("clearance", f"t.state = 'live' AND t.run_id IN ({ready})", params, many=True),
+        leases=Part("lease", f"t.run_id IN ({ready})", params, many=True),
+        workflows=Part("workflow_type", f"t.id IN ({_workflows(len(names))})", (caller.tenant_id, *names), many=True),
+    )
+
+
+def _workflows(count: int) -> str:
+    return f"SELECT w.id FROM ledger_workflow_type w WHERE w.tenant_id = %s AND w.name IN ({', '.join(['%s'] * count)})"
+
+
+def _versions_fit(count: int) -> str:
+    each = ", ".join(["%s"] * count)
+    if connection.vendor == "postgresql":
+        return f"c.versions ?| ARRAY[{each}]::text[]"
+    return f"EXISTS (SELECT 1 FROM json_each(c.versions) j WHERE j.value IN ({each}))"
+
+
+def _spread(read: Facts, offer: Offer) -> list[Candidate]:
+    """Candidates in an order of the worker's own, so that workers who ask at once don't all try the same one first."""
+    names = {row["id"]: row["name"] for row in read.list("workflows")}
+    clearances = {row["run_id"]: facts.load(ClearanceRow, row) for row in read.list("clearances")}
+    leases = {row["run_id"]: facts.load(LeaseRow, row) for row in read.list("leases")}
+    found = [
+        Candidate(names[head.workflow_id], head, clearances[head.run_id], leases.get(head.run_id))
+        for head in read.all("heads", Head)
+        if head.run_id in clearances
+    ]
+    if not found:
+        return []
+    turn = offer.worker_id.int % min(len(found), max(1, LOOKED_AT // 4))
+    return found[turn:] + found[:turn]
+
+
+def _take(caller: Caller, offer: Offer, read: Facts, candidate: Candidate) -> bool:
+    version = rules.fitting_version(candidate, offer)
+    if version is None or caller.key_id is None:
+        return False
+    if candidate.clearance.valid_until <= read.now:
+        _send_back(candidate.head.run_id, caller.tenant_id)
+        return False
+    draft = head_draft(candidate.head, read.now, caller.actor, "run.claim")
+    rules.claim(draft, candidate, version, offer.worker_id, caller.key_id, offer.seconds)
+    return _won(draft.change())
+
+
+def _won(change: Change) -> bool:
+    """One of several claimers wins; the others go on to the next candidate."""
+    try:
+        writer.apply(change)
+    except (Moved, Late, Conflict):
+        return False
+    return True
+
+
+def _send_back(run_id: UUID, tenant_id: UUID) -> None:
+    """A clearance past its time sends the run back to be woken."""
+
+    def rule(view: RunView) -> tuple[Change | None, None]:
+        if view.head.status is not Status.READY or view.clearance is None or view.clearance.valid_until > view.now:
+            return None, None
+        draft = run_draft(view, "system:claim", "clearance.stale")
+        rules.refuse_stale_clearance(draft, view)
+        return draft.change(), None
+
+    writer.settle(lambda: run_view(run_id, tenant_id), rule)
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A heartbeat's answer for one run."""
+
+    run_id: UUID
+    directive: Directive
+    reason: str
+    lease_expires_at: datetime | None
+
+
+def heartbeat(caller: Caller, worker_id: UUID, held: Sequence[tuple[UUID, Fence]]) -> list[Beat]:
+    """Renew the worker's leases, all in one round trip, and say what each run's holder should do. No entry is written."""
+    caller.needs(Scope.RUNS_WORK)
+    beats = _beat_postgres if connection.vendor == "postgresql" else _beat_sqlite
+    renewed = {row[0]: row for row in beats(caller.tenant_id, worker_id, held)}
+    return [_answer(run_id, renewed.get(run_id)) for run_id, _ in held]
+
+
+def _answer(run_id: UUID, row: tuple[UUID, str, str, datetime] | None) -> Beat:
+    if row is None:
+        return Beat(run_id, Directive.STOP, "taken_over", None)
+    _, status, intent, expires_at = row
+    if Intent(intent) is not Intent.NONE:
+        return Beat(run_id, Directive.STOP_AFTER_CALL, f"intent_{intent}", expires_at)
+    if Status(status) is not Status.RUNNING:
+        return Beat(run_id, Directive.STOP, "not_running", expires_at)
+    return Beat(run_id, Directive.GO_ON, "", expires_at)
+
+
+Renewed = list[tuple[UUID, str, str, datetime]]
+
+
+def _beat_postgres(tenant_id: UUID, worker_id: UUID, held: Sequence[tuple[UUID, Fence]]) -> Renewed:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE ledger_lease l SET beaten_at = ledger_clock(), expires_at = ledger_clock() + make_interval(secs => l.seconds)"
+            " FROM ledger_run_head h, unnest(%s::uuid[], %s::int[], %s::int[]) AS u(run_id, epoch, count)"
+            " WHERE l.run_id = u.run_id AND h.run_id = u.run_id AND l.tenant_id = %s AND l.worker_id = %s AND l.active"
+            " AND l.fence_epoch = u.epoch AND l.fence_count = u.count"
+            " RETURNING l.run_id, h.status, h.intent, l.expires_at",
+            [[run for run, _ in held], [fence.epoch for _, fence in held], [fence.count for _, fence in held], tenant_id, worker_id],
+        )
+        return list(cursor.fetchall())
+
+
+def _beat_sqlite(tenant_id: UUID, worker_id: UUID, held: Sequence[tuple[UUID, Fence]]) -> Renewed:
+    renewed: Renewed = []
+    with transaction.atomic(), connection.cursor() as cursor:
+        for run_id, fence in held:
+            key = (run_id.hex, tenant_id.hex, worker_id.hex, fence.epoch, fence.count)
+            cursor.execute(
+                "UPDATE ledger_lease SET beaten_at = replace(substr(ledger_clock(), 1, 26), 'T', ' '),"
+                " expires_at = strftime('%%Y-%%m-%%d %%H:%%M:%%f', substr(ledger_clock(), 1, 26), '+' || seconds || ' seconds') || '000'"
+                " WHERE run_id = %s AND tenant_id = %s AND worker_id = %s AND active AND fence_epoch = %s AND fence_count = %s",
+                key,
+            )
+            if cursor.rowcount:
+                renewed.append(_sqlite_row(run_id))
+    return renewed
+
+
+def _sqlite_row(run_id: UUID) -> tuple[UUID, str, str, datetime]:
+    read = facts.read(head=Part("run_head", "t.run_id = %s", (run_id,)), lease=Part("lease", "t.run_id = %s", (run_id,)))
+    head, lease = read.row("head"), read.row("lease")
+    if head is None or lease is None:
+        raise ValueError("a renewed lease has a run")
+    return run_id, head["status"], head["intent"], lease["expires_at"]
+
+
+def release(caller: Caller, run_id: UUID, fence: Fence) -> None:
+    """Give the run back. Raises LedgerError `stale-fence`, `wrong-state`, `permit-out`."""
+    caller.needs(Scope.RUNS_WORK)
+
+    def rule(view: RunView) -> tuple[Change | None, None]:
+        draft = run_draft(view, caller.actor, "run.release")
+        rules.release(draft, view, fence)
+        return draft.change(), None
+
+    writer.settle(lambda: run_view(run_id, caller.tenant_id), rule)
+
+
+def lapse(run_id: UUID) -> bool:
+    """End an ownership whose lease ran out. False when there was nothing to end: two reapers make one lapse."""
+
+    def rule(view: RunView) -> tuple[Change | None, bool]:
+        draft = run_draft(view, "system:sweep", "lease.lapse")
+        lapsed = rules.lapse(draft, view)
+        return (draft.change(), True) if lapsed else (None, False)
+
+    return writer.settle(lambda: run_view(run_id), rule)[0]
+
+
+def due(limit: int) -> list[UUID]:
+    """Runs whose lease has run out, longest first."""
+    read = facts.read(
+        leases=Part(
+            "lease",
+            "t.active AND t.expires_at <= ledger_clock()" if connection.vendor == "postgresql" else "t.active AND t.expires_at <= %s",
+            () if connection.vendor == "postgresql" else (facts.read().now,),
+            many=True,
+            order="t.expires_at",
+            limit=limit,
+        )
+    )
+    return [row["run_id"] for row in read.list("leases")]

@@ -1,0 +1,138 @@
+"""Start runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from ledger.domain import starts
+from ledger.domain.canonical import Body, canonical, commit
+from ledger.domain.change import Change, Kind, Stream
+from ledger.domain.checkpoints import VersionRow, accepted_versions
+from ledger.domain.drafts import Draft
+from ledger.domain.errors import LedgerError
+from ledger.domain.identity import Caller, Scope
+from ledger.domain.starts import StartSpec
+from ledger.services import facts, schemas, writer
+from ledger.services.facts import Facts, Part
+from ledger.services.ids import minter, new_body, new_id
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    run_id: UUID
+    created: bool
+
+
+def start(caller: Caller, spec: StartSpec) -> Started:
+    """Start a run; the same key and content again answers the same run.
+
+    Raises LedgerError `scope-missing`, `not-found` (workflow or version), `schema-mismatch`, `key-reused`.
+    """
+    caller.needs(Scope.RUNS_START)
+
+    def rule(read: Facts) -> tuple[Change | None, Started]:
+        if known := _replay(read, spec):
+            return None, known
+        versions = read.all("versions", VersionRow)
+        version = _chosen(versions, spec)
+        schemas.check_state(version.digest, version.state_schema, spec.state)
+        draft = _draft(caller, read)
+        starts.start(draft, spec, version, accepted_versions(versions, version.version), _beginning(caller, read, draft, spec))
+        return draft.change(), Started(draft.stream.id, created=True)
+
+    answer, _ = writer.settle(lambda: _read(caller, spec), rule, again=frozenset({"run_key_unique"}))
+    return answer
+
+
+def _read(caller: Caller, spec: StartSpec) -> Facts:
+    tenant = caller.tenant_id
+    by_key = "(SELECT r.{} FROM ledger_run r WHERE r.tenant_id = %s AND r.idempotency_key = %s)"
+    return facts.read(
+        tenant=Part("tenant_head", "t.tenant_id = %s", (tenant,)),
+        run=Part("run", "t.tenant_id = %s AND t.idempotency_key = %s", (tenant, spec.idempotency_key)),
+        about=Part("body", f"t.id = {by_key.format('about_id')}", (tenant, spec.idempotency_key)),
+        workflow=Part("workflow_type", "t.tenant_id = %s AND t.name = %s", (tenant, spec.workflow)),
+        versions=Part(
+            "workflow_version",
+            "t.workflow_id = (SELECT w.id FROM ledger_workflow_type w WHERE w.tenant_id = %s AND w.name = %s)",
+            (tenant, spec.workflow),
+            many=True,
+            order="t.created_at DESC, t.version DESC",
+        ),
+    )
+
+
+def _replay(read: Facts, spec: StartSpec) -> Started | None:
+    run, about = read.row("run"), read.row("about")
+    if run is None or about is None:
+        return None
+    if about["erased_at"] is None and commit(about["salt"], _about(spec)) != about["commitment"]:
+        raise LedgerError(
+            "key-reused",
+            "this Idempotency-Key started a run with other content",
+            "Send the first content again, or use a new key for a new run.",
+            run=str(run["id"]),
+        )
+    return Started(run["id"], created=False)
+
+
+def _about(spec: StartSpec) -> bytes:
+    """All that the caller said, in one canonical document: what a repeat of the call is compared with."""
+    return canonical(
+        {
+            "workflow": spec.workflow,
+            "version": spec.version,
+            "task": spec.task,
+            "state": spec.state,
+            "attributes": dict(spec.attributes),
+            "text": spec.text,
+            "on_behalf_of": str(spec.on_behalf_of_id) if spec.on_behalf_of_id else None,
+        }
+    )
+
+
+def _chosen(versions: list[VersionRow], spec: StartSpec) -> VersionRow:
+    for version in versions:
+        if spec.version in ("", version.version):
+            return version
+    raise LedgerError(
+        "not-found",
+        f"no version {spec.version or '(any)'} of the workflow {spec.workflow[:80]} is registered",
+        "Register it first; a worker does so when it starts.",
+    )
+
+
+def _draft(caller: Caller, read: Facts) -> Draft:
+    tenant = read.row("tenant")
+    if tenant is None:
+        raise LedgerError("not-found", "there is no such tenant", "Check the key.")
+    return Draft(
+        stream=Stream(Kind.RUN, new_id(read.now), caller.tenant_id),
+        expect_seq=0,
+        at=read.now,
+        actor=caller.actor,
+        verb="run.start",
+        mint=minter(read.now),
+        tenant_seq=tenant["head_seq"],
+    )
+
+
+def _beginning(caller: Caller, read: Facts, draft: Draft, spec: StartSpec) -> starts.Beginning:
+    workflow, tenant = read.row("workflow"), read.row("tenant")
+    if workflow is None or tenant is None:
+        raise ValueError("a version was chosen, so its workflow and tenant exist")
+    return starts.Beginning(
+        run_id=draft.stream.id,
+        workflow_id=workflow["id"],
+        agent_id=caller.agent_id,
+        epoch=tenant["epoch"],
+        about=new_body(_about(spec), read.now),
+        state=_state(spec, read),
+    )
+
+
+def _state(spec: StartSpec, read: Facts) -> Body:
+    return new_body(canonical(spec.state), read.now)
+
+
