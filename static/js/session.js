@@ -29,10 +29,11 @@
     last = form && { form, submitter: config.triggeringEvent?.submitter ?? null };
   });
   document.addEventListener("htmx:afterRequest", (event) => {
-    if (event.detail.requestConfig.verb !== "get" && event.detail.successful) {
-      document.getElementById("banner")?.replaceChildren();
-      last = null;
-    }
+    const { requestConfig, xhr } = event.detail;
+    // A refusal that swaps counts as successful for htmx; one that fills the banner keeps it.
+    if (requestConfig.verb === "get" || !event.detail.successful || xhr.getResponseHeader("HX-Retarget") === "#banner") return;
+    document.getElementById("banner")?.replaceChildren();
+    last = null;
   });
   document.addEventListener("htmx:responseError", (event) => {
     const status = event.detail.xhr.status;
@@ -48,7 +49,9 @@
     if (dismiss) dismiss.closest(dismiss.dataset.dismiss)?.remove();
     if (event.target.closest("[data-retry]") && last?.form.isConnected) {
       const { form, submitter } = last;
-      form.requestSubmit(submitter?.isConnected ? submitter : null);
+      // htmx learns which answer was given from the click, not from the submit event.
+      if (submitter?.isConnected) submitter.click();
+      else form.requestSubmit();
     }
   });
 })();
