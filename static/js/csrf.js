@@ -4,7 +4,7 @@
   "use strict";
   const FIELD = "csrfmiddlewaretoken";
   const token = () => {
-    const pair = document.cookie.split("; ").find((part) => /^(__Host-|__Secure-)?csrftoken=/.test(part));
+    const pair = document.cookie.split("; ").find((part) => /^(__Host-|__Secure-)?resumeapp_csrf=/.test(part));
     return pair ? decodeURIComponent(pair.slice(pair.indexOf("=") + 1)) : "";
   };
   document.addEventListener("htmx:configRequest", (event) => {

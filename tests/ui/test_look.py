@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "static"
@@ -72,6 +73,11 @@ def test_the_htmx_configuration_parses_and_says_what_each_status_does() -> None:
 
     assert [s for s in (204, 401, 429, 500, 503) if swaps(s)] == []
     assert all(swaps(s) for s in (200, 403, 404, 409, 410, 412, 422, 428))
+
+
+def test_the_script_that_sends_forms_reads_the_cookie_that_the_settings_name() -> None:
+    assert settings.CSRF_COOKIE_NAME in (STATIC / "js/csrf.js").read_text()
+    assert settings.CSRF_COOKIE_HTTPONLY is False
 
 
 def test_every_icon_that_a_template_or_a_state_names_is_in_the_sprite() -> None:
