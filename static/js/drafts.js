@@ -1,0 +1,55 @@
+// Typed text of a form with data-draft="key" survives reloads and refusals until it was
+// accepted: a 2xx answer to the form, or an element with data-draft-done="key" in a page.
+(() => {
+  "use strict";
+  const TYPED = "textarea, input[type=text], input[type=number], input[type=email], input[type=url], input:not([type])";
+  const name = (key) => `draft:${document.body.dataset.user || ""}:${key}`;
+  const fields = (form) => [...form.querySelectorAll(TYPED)].filter((field) => field.name && !field.hasAttribute("data-no-draft"));
+  const load = (key) => {
+    try { return JSON.parse(sessionStorage.getItem(name(key))) || {}; } catch { return {}; }
+  };
+  const store = (key, draft) => {
+    try {
+      if (Object.keys(draft).length) sessionStorage.setItem(name(key), JSON.stringify(draft));
+      else sessionStorage.removeItem(name(key));
+    } catch { /* storage full or refused: the text is still in the field */ }
+  };
+  const save = (form) => {
+    const draft = {};
+    for (const field of fields(form)) {
+      if (field.value !== field.defaultValue) draft[field.name] = { value: field.value, base: field.defaultValue };
+    }
+    store(form.dataset.draft, draft);
+  };
+  const restore = (form) => {
+    const draft = load(form.dataset.draft);
+    for (const field of fields(form)) {
+      const kept = draft[field.name];
+      // A prefilled field takes its draft back only if it still starts from the same text.
+      if (kept && field.value === field.defaultValue && (field.defaultValue === "" || field.defaultValue === kept.base)) {
+        field.value = kept.value;
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+      }
+    }
+  };
+  const sweep = (root) => {
+    const all = (selector) => [...(root.matches?.(selector) ? [root] : []), ...root.querySelectorAll(selector)];
+    all("[data-draft-done]").forEach((mark) => store(mark.dataset.draftDone, {}));
+    all("form[data-draft]").forEach(restore);
+  };
+
+  document.addEventListener("input", (event) => {
+    const form = event.target.closest?.("form[data-draft]");
+    if (form) save(form);
+  });
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { requestConfig, xhr } = event.detail;
+    const form = requestConfig?.elt.closest("form[data-draft]");
+    if (form && requestConfig.verb !== "get" && xhr.status < 300) store(form.dataset.draft, {});
+  });
+  document.addEventListener("htmx:load", (event) => sweep(event.detail.elt));
+  document.addEventListener("submit", (event) => {
+    if (event.target.matches("[data-sign-out]")) sessionStorage.clear();
+  });
+  sweep(document);
+})();
