@@ -6,7 +6,7 @@ the other, the head first; a change in between is caught by the head's sequence 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
@@ -56,8 +56,8 @@ class Facts:
         found: Row | None = self.rows[part]
         return found
 
-    def list(self, part: str) -> list[Row]:
-        found: list[Row] = self.rows[part]
+    def many(self, part: str) -> Sequence[Row]:
+        found: Sequence[Row] = self.rows[part]
         return found
 
     def one(self, part: str, kind: type[T]) -> T | None:
@@ -65,7 +65,7 @@ class Facts:
         found = self.rows[part]
         return None if found is None else load(kind, found)
 
-    def all(self, part: str, kind: type[T]) -> list[T]:
+    def all(self, part: str, kind: type[T]) -> Sequence[T]:
         """The part's rows as domain values."""
         return [load(kind, row) for row in self.rows[part]]
 
@@ -105,7 +105,7 @@ def _read_sqlite(parts: Mapping[str, Part]) -> Facts:
         cursor.execute("SELECT ledger_clock()")
         now = datetime.fromisoformat(cursor.fetchone()[0])
         for name, part in parts.items():
-            cursor.execute(part.sql(), [_to_sqlite(value) for value in part.params])
+            cursor.execute(part.sql(), [to_sqlite(value) for value in part.params])
             columns = tables()[part.table].columns
             names = [column[0] for column in cursor.description]
             found = [
@@ -116,7 +116,13 @@ def _read_sqlite(parts: Mapping[str, Part]) -> Facts:
     return Facts(now, rows)
 
 
-def _to_sqlite(value: Any) -> Any:
+def clock() -> str:
+    """The database's clock in SQL, comparable with stored times."""
+    return "ledger_clock()" if connection.vendor == "postgresql" else "replace(substr(ledger_clock(), 1, 26), 'T', ' ')"
+
+
+def to_sqlite(value: Any) -> Any:
+    """A bound value as SQLite stores it."""
     if isinstance(value, UUID):
         return value.hex
     if isinstance(value, datetime):
@@ -125,7 +131,7 @@ def _to_sqlite(value: Any) -> Any:
 
 
 @cache
-def _shape(kind: type[Any]) -> tuple[tuple[str, type[StrEnum] | None], ...]:
+def _shape(kind: Any) -> tuple[tuple[str, type[StrEnum] | None], ...]:
     hints = get_type_hints(kind)
     return tuple(
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -76,9 +76,9 @@ def _versions_fit(count: int) -> str:
 
 def _spread(read: Facts, offer: Offer) -> list[Candidate]:
     """Candidates in an order of the worker's own, so that workers who ask at once don't all try the same one first."""
-    names = {row["id"]: row["name"] for row in read.list("workflows")}
-    clearances = {row["run_id"]: facts.load(ClearanceRow, row) for row in read.list("clearances")}
-    leases = {row["run_id"]: facts.load(LeaseRow, row) for row in read.list("leases")}
+    names = {row["id"]: row["name"] for row in read.many("workflows")}
+    clearances = {row["run_id"]: facts.load(ClearanceRow, row) for row in read.many("clearances")}
+    leases = {row["run_id"]: facts.load(LeaseRow, row) for row in read.many("leases")}
     found = [
         Candidate(names[head.workflow_id], head, clearances[head.run_id], leases.get(head.run_id))
         for head in read.all("heads", Head)
@@ -173,24 +173,20 @@ def _beat_sqlite(tenant_id: UUID, worker_id: UUID, held: Sequence[tuple[UUID, Fe
     renewed: Renewed = []
     with transaction.atomic(), connection.cursor() as cursor:
         for run_id, fence in held:
-            key = (run_id.hex, tenant_id.hex, worker_id.hex, fence.epoch, fence.count)
-            cursor.execute(
-                "UPDATE ledger_lease SET beaten_at = replace(substr(ledger_clock(), 1, 26), 'T', ' '),"
-                " expires_at = strftime('%%Y-%%m-%%d %%H:%%M:%%f', substr(ledger_clock(), 1, 26), '+' || seconds || ' seconds') || '000'"
-                " WHERE run_id = %s AND tenant_id = %s AND worker_id = %s AND active AND fence_epoch = %s AND fence_count = %s",
-                key,
+            read = facts.read(
+                lease=Part("lease", "t.run_id = %s AND t.tenant_id = %s AND t.active", (run_id, tenant_id)),
+                head=Part("run_head", "t.run_id = %s", (run_id,)),
             )
-            if cursor.rowcount:
-                renewed.append(_sqlite_row(run_id))
+            lease, head = read.one("lease", LeaseRow), read.one("head", Head)
+            if lease is None or head is None or lease.worker_id != worker_id or head.fence != fence:
+                continue
+            expires_at = read.now + timedelta(seconds=lease.seconds)
+            cursor.execute(
+                "UPDATE ledger_lease SET beaten_at = %s, expires_at = %s WHERE run_id = %s",
+                [facts.to_sqlite(read.now), facts.to_sqlite(expires_at), run_id.hex],
+            )
+            renewed.append((run_id, head.status, head.intent, expires_at))
     return renewed
-
-
-def _sqlite_row(run_id: UUID) -> tuple[UUID, str, str, datetime]:
-    read = facts.read(head=Part("run_head", "t.run_id = %s", (run_id,)), lease=Part("lease", "t.run_id = %s", (run_id,)))
-    head, lease = read.row("head"), read.row("lease")
-    if head is None or lease is None:
-        raise ValueError("a renewed lease has a run")
-    return run_id, head["status"], head["intent"], lease["expires_at"]
 
 
 def release(caller: Caller, run_id: UUID, fence: Fence) -> None:
@@ -219,13 +215,6 @@ def lapse(run_id: UUID) -> bool:
 def due(limit: int) -> list[UUID]:
     """Runs whose lease has run out, longest first."""
     read = facts.read(
-        leases=Part(
-            "lease",
-            "t.active AND t.expires_at <= ledger_clock()" if connection.vendor == "postgresql" else "t.active AND t.expires_at <= %s",
-            () if connection.vendor == "postgresql" else (facts.read().now,),
-            many=True,
-            order="t.expires_at",
-            limit=limit,
-        )
+        leases=Part("lease", f"t.active AND t.expires_at <= {facts.clock()}", many=True, order="t.expires_at", limit=limit)
     )
-    return [row["run_id"] for row in read.list("leases")]
+    return [row["run_id"] for row in read.many("leases")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -92,7 +93,7 @@ def _about(spec: StartSpec) -> bytes:
     )
 
 
-def _chosen(versions: list[VersionRow], spec: StartSpec) -> VersionRow:
+def _chosen(versions: Sequence[VersionRow], spec: StartSpec) -> VersionRow:
     for version in versions:
         if spec.version in ("", version.version):
             return version
