@@ -30,7 +30,8 @@ from ledger.domain.runs import (
 from ledger.domain.views import RunView
 from ledger.domain.waits import WaitSpec
 
-Ask = Callable[[EffectRow, datetime], None]
+Ask = Callable[[EffectRow, datetime], str]
+"""Ask people for leave for an effect, to be decided by a time. Answers the outcome where policy already decides, else ''."""
 Withdraw = Callable[[str], None]
 
 

@@ -120,6 +120,12 @@ def check_chain(
     return faults, previous, seq
 
 
+def parsed(content: bytes) -> dict[str, Any]:
+    """An entry's bytes as a document."""
+    document: dict[str, Any] = json.loads(content)
+    return document
+
+
 def _misplaced(stream: str, stored: StoredEntry) -> list[Fault]:
     document = json.loads(stored.content)
     if document["stream"] == stream and document["seq"] == stored.seq:

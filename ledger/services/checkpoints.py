@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from ledger.domain import commits, effects
+from ledger.domain.authority import Verdict, requirement
 from ledger.domain.canonical import canonical, commit
 from ledger.domain.change import Change
 from ledger.domain.commits import Commit, Next
@@ -54,3 +55,138 @@ class Committed:
     transition: str
     instance_id: UUID
     clearance_id: UUID | None
+
+
+def commit_transition(
+    caller: Caller, run_id: UUID, spec: CommitSpec, observations: Mapping[str, effects.SeenVersion] | None = None
+) -> tuple[Committed, bool]:
+    """Commit a transition; the same key and content again answers as before. Answers (what was committed, whether it was a repeat).
+
+    Two round trips on PostgreSQL, six with a request for approval. `observations` maps a proposal's name to what was seen at its target.
+    Raises LedgerError: `key-reused` before all else, then `stale-fence`, `wrong-sequence`, `schema-mismatch`, and what effects and waits refuse.
+    """
+    caller.needs(Scope.RUNS_WORK)
+    request = canonical(dict(spec.document))
+
+    def rule(view: RunView) -> tuple[Change | None, tuple[Committed, bool]]:
+        if known := _replay(view, request):
+            return None, (known, True)
+        draft = run_draft(view, caller.actor, "checkpoint.commit", fresh_authority=bool(spec.propose))
+        parsed = _parsed(view, spec, request)
+        commits.check(view, parsed)
+        _check_state(view, spec)
+        after = _effects(draft, view, spec, observations or {})
+        commits.write(draft, after, parsed, _asker(draft, after), _withdrawer(draft, after))
+        change = draft.change()
+        return change, (_committed(view, change), False)
+
+    answer, _ = writer.settle(
+        lambda: run_view(run_id, caller.tenant_id, **_extra(run_id, spec)), rule, again=frozenset({"checkpoint_key_unique"})
+    )
+    return answer
+
+
+def _extra(run_id: UUID, spec: CommitSpec) -> dict[str, Part]:
+    key = (run_id, spec.idempotency_key)
+    named = "SELECT c.{} FROM ledger_checkpoint c WHERE c.run_id = %s AND c.idempotency_key = %s"
+    return {
+        "replay": Part("checkpoint", "t.run_id = %s AND t.idempotency_key = %s", key, many=True),
+        "replay_state": Part("body", f"t.id IN ({named.format('state_id')})", key, many=True),
+        **effects_of_same_name(run_id, [proposal.name for proposal in spec.propose]),
+    }
+
+
+def _replay(view: RunView, request: bytes) -> Committed | None:
+    """A commit under this key exists: the answer is rebuilt from its row, and says whether the caller still owns the run."""
+    if not view.extras["replay"]:
+        return None
+    row, state = view.extras["replay"][0], view.extras["replay_state"][0]
+    if state["erased_at"] is None and commit(state["salt"], request) != row["request_commitment"]:
+        raise LedgerError(
+            "key-reused",
+            "this Idempotency-Key committed other content",
+            "Send the first content again, or use a new key for a new commit.",
+            seq=row["seq"],
+        )
+    fence = Fence(row["fence_epoch"], row["fence_count"])
+    return Committed(
+        run_id=view.run.id,
+        seq=row["seq"],
+        digest=row["digest"],
+        status=str(view.head.status),
+        fence=fence if fence == view.head.fence else None,
+        transition=row["next_transition"],
+        instance_id=row["instance_id"],
+        clearance_id=view.head.clearance_id if fence == view.head.fence else None,
+    )
+
+
+def _parsed(view: RunView, spec: CommitSpec, request: bytes) -> Commit:
+    state = new_body(canonical(spec.state), view.now)
+    return Commit(
+        fence=spec.fence,
+        expect_seq=spec.expect_seq,
+        code_version=spec.code_version,
+        next=spec.next,
+        state=state,
+        idempotency_key=spec.idempotency_key,
+        request_commitment=commit(state.salt, request),
+    )
+
+
+def _check_state(view: RunView, spec: CommitSpec) -> None:
+    if view.holder is None:
+        raise LedgerError("wrong-state", "nobody holds this run", "Claim it before you commit.")
+    schemas.check_state(view.holder.digest, view.holder.state_schema, spec.state)
+
+
+def _effects(draft: Draft, view: RunView, spec: CommitSpec, observations: Mapping[str, effects.SeenVersion]) -> RunView:
+    """Settles first, then withdrawals, then proposals: a proposal may replace what was just withdrawn."""
+    for effect_id, settle in spec.settle:
+        view = view.having(effects.settle(draft, view, _known(view, effect_id), settle))
+    for effect_id in spec.withdraw:
+        view = view.having(effects.withdraw(draft, view, _known(view, effect_id), effects.WithdrawCause.BY_AGENT))
+    for proposal in spec.propose:
+        view = view.having(effects.propose(draft, view, proposal, observations.get(proposal.name)))
+    return view
+
+
+def _known(view: RunView, effect_id: UUID) -> EffectRow:
+    effect = view.effect(effect_id)
+    if effect is None:
+        raise LedgerError("not-found", "the run has no such open effect", "Name an effect of this transition by its id.")
+    return effect
+
+
+def _asker(draft: Draft, view: RunView) -> commits.Ask:
+    """How a wait asks people: through the port, in the same Change."""
+
+    def ask(effect: EffectRow, decide_by: datetime) -> str:
+        needed = requirement(view.policy, effect.tool)
+        if needed.verdict is Verdict.ALLOW:
+            return "approved"
+        if needed.verdict is Verdict.DENY:
+            return "denied"
+        approvals().ask(draft, view, Ask(effect, needed, decide_by, "asked"))
+        return ""
+
+    return ask
+
+
+def _withdrawer(draft: Draft, view: RunView) -> commits.Withdraw:
+    return lambda cause: approvals().withdraw(draft, view, None, cause)
+
+
+def _committed(view: RunView, change: Change) -> Committed:
+    head = change.head
+    kept = "fence_count" not in head
+    return Committed(
+        run_id=view.run.id,
+        seq=head["checkpoint_seq"],
+        digest=head["checkpoint_digest"],
+        status=str(head["status"]),
+        fence=view.head.fence if kept else None,
+        transition=head.get("transition", ""),
+        instance_id=head.get("instance_id", view.head.instance_id),
+        clearance_id=head.get("clearance_id") if kept else None,
+    )

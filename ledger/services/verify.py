@@ -1,0 +1,155 @@
+"""Verify a run's record: its chain, its checkpoints, its bodies, and its rows against a replay of the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from ledger.domain import journal
+from ledger.domain.canonical import commit, plain
+from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, checkpoint_digest
+from ledger.domain.errors import LedgerError
+from ledger.domain.journal import Fault, StoredEntry
+from ledger.domain.runs import Fence
+from ledger.models.tables import Table, tables
+from ledger.services import facts
+from ledger.services.facts import Part, Row
+
+_SKIPPED = frozenset({"journal_entry", "body", "event"})
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What verification found. `entries` and `rows` say how much was checked; no faults means intact."""
+
+    run_id: UUID
+    entries: int
+    rows: int
+    faults: list[Fault]
+
+    @property
+    def intact(self) -> bool:
+        return not self.faults
+
+
+def run(run_id: UUID, tenant_id: UUID | None = None) -> Report:
+    """Recompute everything about one run. Nothing is repaired. Raises LedgerError `not-found`."""
+    read = facts.read(
+        head=Part("run_head", "t.run_id = %s", (run_id,)),
+        run=Part("run", "t.id = %s", (run_id,)),
+        entries=Part("journal_entry", "t.stream_id = %s", (run_id,), many=True, order="t.seq"),
+    )
+    head = read.row("head")
+    if head is None or (tenant_id is not None and head["tenant_id"] != tenant_id):
+        raise LedgerError("not-found", "there is no such run here", "Check the id.")
+    entries = [StoredEntry(row["seq"], row["content"], row["digest"]) for row in read.many("entries")]
+    faults, digest, seq = journal.check_chain(f"run:{run_id}", entries)
+    if (digest, seq) != (head["head_digest"], head["head_seq"]):
+        faults.append(
+            Fault(seq, f"run_head:{run_id}", "head-differs", f"the head names entry {head['head_seq']}; the chain ends at {seq} or differs")
+        )
+    faults += _copies(read.many("entries"))
+    rows, row_faults = _rows(run_id, entries)
+    return Report(run_id, len(entries), rows, faults + row_faults + _checkpoints(run_id) + _bodies(run_id, entries))
+
+
+def _copies(rows: Iterable[Row]) -> list[Fault]:
+    """The search columns of an entry must say what its bytes say."""
+    faults = []
+    for row in rows:
+        document = journal.parsed(row["content"])
+        for column in ("at", "actor", "verb"):
+            if plain(row[column]) != document[column]:
+                faults.append(Fault(row["seq"], None, "copy-differs", f"entry {row['seq']}: the column {column} differs from its bytes"))
+    return faults
+
+
+def _rows(run_id: UUID, entries: Iterable[StoredEntry]) -> tuple[int, list[Fault]]:
+    """Every row of the run must be what the journal says, and every row that the journal speaks of must exist."""
+    told = journal.replay(entries)
+    faults: list[Fault] = []
+    count = 0
+    for table in tables().values():
+        if table.record in _SKIPPED or not _belongs_to_runs(table):
+            continue
+        for row in _rows_of(table, run_id):
+            count += 1
+            name = f"{table.record}:{row[table.key]}"
+            faults += _compare(table, name, row, told.pop(name, None))
+    for name in told:
+        if name.partition(":")[0] not in _SKIPPED:
+            faults.append(Fault(None, name, "row-missing", f"the journal speaks of {name}, which isn't there"))
+    return count, faults
+
+
+def _belongs_to_runs(table: Table) -> bool:
+    return table.record == "run" or "run_id" in table.columns
+
+
+def _rows_of(table: Table, run_id: UUID) -> Iterable[Row]:
+    column = "id" if table.record == "run" else "run_id"
+    return facts.read(rows=Part(table.record, f"t.{column} = %s", (run_id,), many=True)).many("rows")
+
+
+def _compare(table: Table, name: str, row: Row, told: Mapping[str, Any] | None) -> list[Fault]:
+    if told is None:
+        return [Fault(None, name, "row-unknown", f"{name} stands in no entry: it was written past the journal")]
+    differing = sorted(
+        column
+        for column in table.journalled - _HEAD_OWN
+        if plain(row[column]) != told.get(column, plain(table.columns[column].default))
+    )
+    if not differing:
+        return []
+    return [Fault(None, name, "row-differs", f"{name}: {', '.join(differing)} differ from the journal")]
+
+
+_HEAD_OWN = frozenset({"head_seq", "head_digest"})
+
+
+def _checkpoints(run_id: UUID) -> list[Fault]:
+    faults = []
+    previous = bytes(32)
+    for row in facts.read(rows=Part("checkpoint", "t.run_id = %s", (run_id,), many=True, order="t.seq")).many("rows"):
+        fields = CheckpointFields(
+            run_id=run_id,
+            seq=row["seq"],
+            kind=CheckpointKind(row["kind"]),
+            previous_digest=previous,
+            last_transition=row["last_transition"],
+            next_transition=row["next_transition"],
+            instance_id=row["instance_id"],
+            version=row["version"],
+            code_version=row["code_version"],
+            fence=Fence(row["fence_epoch"], row["fence_count"]),
+            state_commitment=row["state_commitment"],
+            artifacts=tuple(row["artifacts"]),
+        )
+        if checkpoint_digest(fields) != row["digest"]:
+            faults.append(Fault(None, f"checkpoint:{row['id']}", "checkpoint-differs", f"checkpoint {row['seq']} doesn't hash to its digest"))
+        previous = row["digest"]
+    return faults
+
+
+def _bodies(run_id: UUID, entries: Iterable[StoredEntry]) -> list[Fault]:
+    """Every body that the run's entries brought in still has the bytes that its commitment covers, or was erased."""
+    faults = []
+    told = {UUID(name.partition(":")[2]): fields for name, fields in journal.replay(entries).items() if name.startswith("body:")}
+    for ids in _batches(sorted(told)):
+        each = ", ".join(["%s"] * len(ids))
+        rows = {row["id"]: row for row in facts.read(rows=Part("body", f"t.id IN ({each})", tuple(ids), many=True)).many("rows")}
+        for body_id in ids:
+            row = rows.get(body_id)
+            if row is None:
+                faults.append(Fault(None, f"body:{body_id}", "row-missing", f"body {body_id} isn't there"))
+            elif row["commitment"].hex() != told[body_id]["commitment"] or (
+                row["erased_at"] is None and commit(row["salt"], row["content"]) != row["commitment"]
+            ):
+                faults.append(Fault(None, f"body:{body_id}", "body-differs", f"body {body_id}: its bytes don't match their commitment"))
+    return faults
+
+
+def _batches(ids: list[UUID], size: int = 200) -> Iterable[list[UUID]]:
+    return (ids[start : start + size] for start in range(0, len(ids), size))
