@@ -4,9 +4,32 @@
 belong; `make test` runs each where it does.
 """
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
+from django.test.utils import setup_databases, teardown_databases
 
 from tests.database import chosen
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_test_environment: None, django_db_blocker: Any, django_db_modify_db_settings: None
+) -> Iterator[None]:
+    """One migrated database a session, for marked tests and for those that commit."""
+    with django_db_blocker.unblock():
+        made = setup_databases(verbosity=0, interactive=False, aliases=["default"])
+    yield
+    with django_db_blocker.unblock():
+        teardown_databases(made, verbosity=0)
+
+
+@pytest.fixture
+def committed(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """The database without a surrounding transaction: rows stay, nothing is flushed, triggers are on."""
+    with django_db_blocker.unblock():
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -48,6 +48,14 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """What the same transaction does beside the record (a membership, a permission): ids and codes, for the entry alone."""
+
+    object: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One transaction on one stream.
 
@@ -66,6 +74,7 @@ class Change:
     moves: tuple[Move, ...] = ()
     not_after: datetime | None = None
     tenant_seq: int | None = None
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

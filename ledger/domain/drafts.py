@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from ledger.domain.canonical import Body
-from ledger.domain.change import Change, Insert, Move, Stream
+from ledger.domain.change import Change, Insert, Move, Note, Stream
 
 
 @dataclass(slots=True)
@@ -30,6 +30,7 @@ class Draft:
     _head: dict[str, Any] = field(default_factory=dict)
     _inserts: list[Insert] = field(default_factory=list)
     _moves: dict[tuple[str, UUID], Move] = field(default_factory=dict)
+    _notes: list[Note] = field(default_factory=list)
 
     def insert(self, table: str, **row: Any) -> None:
         """Add a row of the stream's tenant."""
@@ -60,6 +61,14 @@ class Draft:
                 return
         self._moves[(table, key)] = Move(table, key, dict(expect), values)
 
+    def note(self, table: str, key: UUID, **fields: Any) -> None:
+        """List in the entry what the same transaction does to a row beside the record: ids and codes only."""
+        self._notes.append(Note(f"{table}:{key}", fields))
+
+    def empty(self) -> bool:
+        """Nothing would be written but the entry."""
+        return not (self._head or self._inserts or self._moves or self._notes)
+
     def head(self, **values: Any) -> None:
         """Set columns of the stream's head; the last value of a column wins."""
         self._head.update(values)
@@ -85,4 +94,5 @@ class Draft:
             moves=tuple(self._moves.values()),
             not_after=self.not_after,
             tenant_seq=self.tenant_seq,
+            notes=tuple(self._notes),
         )

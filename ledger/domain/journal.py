@@ -34,6 +34,8 @@ def entry(change: Change, journalled: Journalled) -> bytes:
         keep = journalled(HEAD_TABLE[change.stream.kind])
         fields = {name: plain(value) for name, value in change.head.items() if name in keep}
         changes.append(_line(HEAD_TABLE[change.stream.kind], change.stream.id, None, fields))
+    for note in change.notes:
+        changes.append({"object": note.object, "fields": plain(note.fields)})
     return canonical(
         {
             "v": FORMAT,

@@ -1,0 +1,329 @@
+"""People, tenants, memberships, teams, permissions, agents, keys. Every act appends an entry to the tenant's stream in the same transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import Group, Permission
+from django.db import transaction
+
+from ledger.domain.change import Kind, Stream
+from ledger.domain.drafts import Draft
+from ledger.domain.errors import LedgerError
+from ledger.domain.identity import Caller, Scope, Verb
+from ledger.models import (
+    Agent,
+    ApiKey,
+    Membership,
+    TeamProfile,
+    Tenant,
+    TenantGroupPermission,
+    TenantUserPermission,
+    User,
+    WorkflowGroupPermission,
+    WorkflowType,
+    WorkflowUserPermission,
+)
+from ledger.services import administration, facts, writer
+from ledger.services.ids import minter
+from ledger.services.permissions import codename
+
+
+def open_tenant(slug: str, name: str, actor: str = administration.COMMAND_LINE) -> Tenant:
+    """A new tenant with the head of its stream. Raises LedgerError `invalid` when the slug is taken."""
+    with transaction.atomic():
+        if Tenant.objects.filter(slug=slug).exists():
+            raise LedgerError("invalid", f"there is already a tenant {slug!r}", "Choose another slug.")
+        tenant = Tenant.objects.create(slug=slug, name=name)
+        now = facts.read().now
+        draft = Draft(
+            stream=Stream(Kind.TENANT, tenant.pk, tenant.pk),
+            expect_seq=0,
+            at=now,
+            actor=actor,
+            verb="tenant.open",
+            mint=minter(now),
+        )
+        draft.head(tenant_id=tenant.pk)
+        draft.note("tenant", tenant.pk, state="open")
+        writer.apply(draft.change())
+    return tenant
+
+
+def add_person(caller: Caller, email: str, name: str, password: str | None = None) -> User:
+    """A new person, member of the caller's tenant; without a password nobody can sign in yet."""
+    with administration.act(caller, "person.add") as draft:
+        user = User.objects.create_user(email, password, name=name)
+        _join(draft, user)
+    return user
+
+
+def join(caller: Caller, user: User) -> None:
+    """Make a person a member of the caller's tenant; nothing happens to one who is."""
+    with administration.act(caller, "membership.join") as draft:
+        _join(draft, user)
+
+
+def _join(draft: Draft, user: User) -> None:
+    membership, _ = Membership.objects.of(draft.stream.tenant).get_or_create(
+        tenant_id=draft.stream.tenant, user=user, defaults={"active": False}
+    )
+    if not membership.active:
+        Membership.objects.of(draft.stream.tenant).filter(pk=membership.pk).update(active=True)
+        draft.note("membership", membership.pk, user_id=user.pk, active=True)
+
+
+def leave(caller: Caller, user: User) -> None:
+    """End a membership and take the person out of the tenant's teams."""
+    with administration.act(caller, "membership.leave") as draft:
+        found = Membership.objects.of(caller.tenant_id).filter(user=user, active=True).first()
+        if found is None:
+            return
+        Membership.objects.of(caller.tenant_id).filter(pk=found.pk).update(active=False)
+        draft.note("membership", found.pk, user_id=user.pk, active=False)
+        for team in TeamProfile.objects.of(caller.tenant_id).filter(group__user=user):
+            team.group.user_set.remove(user)
+            draft.note("team", team.pk, user_id=user.pk, member=False)
+
+
+def deactivate_person(caller: Caller, user: User) -> None:
+    """Nobody signs in, decides or works as this person any more, in any tenant; each tenant they belong to gets its entry."""
+    _set_active(caller, user, False)
+
+
+def reactivate_person(caller: Caller, user: User) -> None:
+    """Take a deactivation back."""
+    _set_active(caller, user, True)
+
+
+def _set_active(caller: Caller, user: User, active: bool) -> None:
+    """The caller administers one of the person's tenants; locks are taken in the order of the tenants' ids."""
+    memberships = Membership.objects.across_tenants().filter(user=user)
+    with transaction.atomic():
+        tenants = sorted(memberships.values_list("tenant_id", flat=True))
+        if caller.tenant_id not in tenants:
+            raise LedgerError("not-found", "this person is no member here", "Check the person.")
+        for tenant_id in tenants:
+            administration.lock(tenant_id)
+        administration.check(caller)
+        User.objects.filter(pk=user.pk).update(is_active=active)
+        verb = "person.reactivate" if active else "person.deactivate"
+        for tenant_id in tenants:
+            _person_entry(tenant_id, caller.actor, verb, user, active)
+    user.is_active = active
+
+
+def _person_entry(tenant_id: UUID, actor: str, verb: str, user: User, active: bool) -> None:
+    draft = administration.draft_of(Caller(tenant_id=tenant_id, actor=actor), verb)
+    draft.note("user", user.pk, active=active)
+    writer.apply(draft.change())
+
+
+def add_team(caller: Caller, slug: str, name: str) -> TeamProfile:
+    """A team: an auth group named `<tenant>:<slug>`, reached only through its profile."""
+    with administration.act(caller, "team.add") as draft:
+        tenant = Tenant.objects.get(pk=caller.tenant_id)
+        if TeamProfile.objects.of(tenant).filter(slug=slug).exists():
+            raise LedgerError("invalid", f"there is already a team {slug!r} here", "Choose another name.")
+        group = Group.objects.create(name=f"{tenant.slug}:{slug}")
+        team = TeamProfile.objects.create(tenant=tenant, name=name, slug=slug, group=group)
+        draft.note("team", team.pk, slug=slug)
+    return team
+
+
+def add_to_team(caller: Caller, team: TeamProfile, user: User) -> None:
+    """Put an active member of the tenant into one of its teams."""
+    with administration.act(caller, "team.join") as draft:
+        _of_this_tenant(caller, team.tenant_id)
+        if not Membership.objects.of(caller.tenant_id).filter(user=user, active=True).exists():
+            raise LedgerError("invalid", "this person is no active member here", "Make them a member first.")
+        if not team.group.user_set.filter(pk=user.pk).exists():
+            team.group.user_set.add(user)
+            draft.note("team", team.pk, user_id=user.pk, member=True)
+
+
+def remove_from_team(caller: Caller, team: TeamProfile, user: User) -> None:
+    """Take a person out of a team; what rested on their vote is looked at again when it is used."""
+    with administration.act(caller, "team.leave") as draft:
+        _of_this_tenant(caller, team.tenant_id)
+        if team.group.user_set.filter(pk=user.pk).exists():
+            team.group.user_set.remove(user)
+            draft.note("team", team.pk, user_id=user.pk, member=False)
+
+
+def grant_permission(caller: Caller, to: User | TeamProfile, verb: Verb, on: WorkflowType | Tenant) -> None:
+    """Give a person or a team the right to a verb on a workflow type or in the whole tenant."""
+    with administration.act(caller, "permission.grant") as draft:
+        rows, held = _permission(caller, to, verb, on)
+        if not rows.objects.filter(**held).exists():
+            rows.objects.create(**held)
+            _note_permission(draft, to, verb, on, True)
+
+
+def withdraw_permission(caller: Caller, to: User | TeamProfile, verb: Verb, on: WorkflowType | Tenant) -> None:
+    """Take a right back."""
+    with administration.act(caller, "permission.withdraw") as draft:
+        rows, held = _permission(caller, to, verb, on)
+        if rows.objects.filter(**held).exists():
+            rows.objects.filter(**held).delete()
+            _note_permission(draft, to, verb, on, False)
+
+
+def _permission(
+    caller: Caller, to: User | TeamProfile, verb: Verb, on: WorkflowType | Tenant
+) -> tuple[Any, dict[str, object]]:
+    _of_this_tenant(caller, on.pk if isinstance(on, Tenant) else on.tenant_id)
+    label = "tenant" if isinstance(on, Tenant) else "workflowtype"
+    permission = Permission.objects.get(
+        content_type__app_label="ledger", content_type__model=label, codename=codename(verb, type(on))
+    )
+    held: dict[str, object] = {"permission": permission, "content_object": on}
+    if isinstance(to, User):
+        return (TenantUserPermission if isinstance(on, Tenant) else WorkflowUserPermission), {**held, "user": to}
+    _of_this_tenant(caller, to.tenant_id)
+    return (TenantGroupPermission if isinstance(on, Tenant) else WorkflowGroupPermission), {**held, "group": to.group}
+
+
+def _note_permission(
+    draft: Draft, to: User | TeamProfile, verb: Verb, on: WorkflowType | Tenant, granted: bool
+) -> None:
+    table = "tenant" if isinstance(on, Tenant) else "workflow_type"
+    holder = {"user_id": to.pk} if isinstance(to, User) else {"team_id": to.pk}
+    draft.note(table, on.pk, verb=str(verb), granted=granted, **holder)
+
+
+def add_agent(caller: Caller, name: str, owner: User) -> UUID:
+    """A new agent with the person who answers for it. Answers its id."""
+    with administration.act(caller, "agent.add") as draft:
+        if not Membership.objects.of(caller.tenant_id).filter(user=owner, active=True).exists():
+            raise LedgerError("invalid", "the owner is no active member here", "Choose an active member.")
+        agent_id = draft.mint()
+        draft.insert("agent", id=agent_id, name=name, owner_id=owner.pk, active=True, created_at=draft.at)
+    return agent_id
+
+
+def deactivate_agent(caller: Caller, agent_id: UUID) -> None:
+    """From now on none of the agent's keys is taken."""
+    with administration.act(caller, "agent.deactivate") as draft:
+        agent = Agent.objects.of(caller.tenant_id).filter(pk=agent_id).first()
+        if agent is None:
+            raise LedgerError("not-found", "there is no such agent here", "Check the id.")
+        if agent.active:
+            draft.move("agent", agent_id, {"active": True}, active=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedKey:
+    """A new key. `secret` is the whole bearer token; it is shown this once and kept nowhere."""
+
+    id: UUID
+    prefix: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"IssuedKey({self.prefix})"
+
+
+def issue_key(
+    caller: Caller,
+    label: str,
+    scopes: Iterable[str],
+    *,
+    agent_id: UUID | None = None,
+    person: User | None = None,
+    expires_at: datetime | None = None,
+) -> IssuedKey:
+    """A key for an agent or for a person, of the form `ra_<prefix>_<secret>`. Raises LedgerError `invalid` for a scope that it can't have."""
+    wanted = _scopes(scopes, of_person=person is not None)
+    if (agent_id is None) == (person is None):
+        raise LedgerError("invalid", "a key belongs to an agent or to a person", "Name one of them.")
+    with administration.act(caller, "key.issue") as draft:
+        if person is not None:
+            known = Membership.objects.of(caller.tenant_id).filter(user=person, active=True).exists()
+        else:
+            known = Agent.objects.of(caller.tenant_id).filter(pk=agent_id, active=True).exists()
+        if not known:
+            raise LedgerError("not-found", "there is no such active agent or member here", "Check the id.")
+        if expires_at is not None and expires_at <= draft.at:
+            raise LedgerError("invalid", "the key would have expired already", "Choose a later time.")
+        return _insert_key(draft, label, wanted, agent_id, person.pk if person else None, expires_at)
+
+
+def rotate_key(caller: Caller, key_id: UUID, overlap: timedelta = timedelta(0)) -> IssuedKey:
+    """A new key of the same owner and scopes; the old one is revoked, or expires after `overlap`."""
+    with administration.act(caller, "key.rotate") as draft:
+        old = _live_key(caller, key_id)
+        if overlap:
+            ends = draft.at + overlap if old.expires_at is None else min(old.expires_at, draft.at + overlap)
+            draft.move("api_key", key_id, {"revoked_at": None}, expires_at=ends)
+        else:
+            draft.move("api_key", key_id, {"revoked_at": None}, revoked_at=draft.at)
+        return _insert_key(draft, old.label, old.scopes, old.agent_id, old.person_id, old.expires_at)
+
+
+def revoke_key(caller: Caller, key_id: UUID) -> None:
+    """The key is refused from now on."""
+    with administration.act(caller, "key.revoke") as draft:
+        _live_key(caller, key_id)
+        draft.move("api_key", key_id, {"revoked_at": None}, revoked_at=draft.at)
+
+
+def _live_key(caller: Caller, key_id: UUID) -> ApiKey:
+    key: ApiKey | None = ApiKey.objects.of(caller.tenant_id).filter(pk=key_id).first()
+    if key is None:
+        raise LedgerError("not-found", "there is no such key here", "Check the id.")
+    if key.revoked_at is not None:
+        raise LedgerError("wrong-state", "this key was revoked before", "Nothing is left to do.")
+    return key
+
+
+def _insert_key(
+    draft: Draft,
+    label: str,
+    scopes: list[str],
+    agent_id: UUID | None,
+    person_id: UUID | None,
+    expires_at: datetime | None,
+) -> IssuedKey:
+    prefix = secrets.token_hex(5)
+    secret = f"ra_{prefix}_{secrets.token_hex(32)}"
+    issued = IssuedKey(draft.mint(), prefix, secret)
+    draft.insert(
+        "api_key",
+        id=issued.id,
+        prefix=prefix,
+        hash=key_hash(secret),
+        label=label,
+        scopes=scopes,
+        agent_id=agent_id,
+        person_id=person_id,
+        created_at=draft.at,
+        expires_at=expires_at,
+    )
+    return issued
+
+
+def key_hash(secret: str) -> bytes:
+    """What is kept of a bearer token: SHA-256; its 256 random bits need no slow hash."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def _scopes(scopes: Iterable[str], of_person: bool) -> list[str]:
+    wanted = sorted({str(scope) for scope in scopes})
+    known = {str(scope) for scope in Scope}
+    if not wanted or not known.issuperset(wanted):
+        raise LedgerError("invalid", "a key has one or more known scopes", f"Choose from: {', '.join(sorted(known))}.")
+    if Scope.OPERATE in wanted and not of_person:
+        raise LedgerError("invalid", "only a person's key may operate", "Issue it to a person, or leave 'operate' out.")
+    return wanted
+
+
+def _of_this_tenant(caller: Caller, tenant_id: UUID) -> None:
+    if tenant_id != caller.tenant_id:
+        raise LedgerError("not-found", "there is no such thing in this tenant", "Check the id.")
