@@ -5,12 +5,16 @@ belong; `make test` runs each where it does.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.test.utils import setup_databases, teardown_databases
 
 from tests.database import chosen
+
+if TYPE_CHECKING:
+    from tests.clock import Clock
+    from tests.world import World
 
 
 @pytest.fixture(scope="session")
@@ -40,3 +44,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if item not in set(deselected)]
+
+
+@pytest.fixture
+def world(committed: None) -> "World":
+    """A fresh tenant with people, an agent, a workflow, targets and a policy."""
+    from tests.world import World
+
+    return World()
+
+
+@pytest.fixture
+def clock(committed: None) -> "Iterator[Clock]":
+    """The record's clock, movable; it goes back to the machine's at the end."""
+    from tests.clock import moved_clock
+
+    with moved_clock() as moved:
+        yield moved

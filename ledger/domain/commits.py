@@ -16,8 +16,8 @@ from ledger.domain.effects import EffectRow, EffectState
 from ledger.domain.errors import LedgerError
 from ledger.domain.leases import no_permit_out
 from ledger.domain.runs import (
-    Cleared,
     ClearanceState,
+    Cleared,
     Fence,
     Status,
     check_fence,
@@ -97,7 +97,9 @@ def check(view: RunView, commit: Commit) -> None:
             "Name a transition of the version that you claimed with.",
         )
     if commit.next.kind is NextKind.WAIT and commit.next.wait is None:
-        raise LedgerError("invalid", "a commit that waits needs a wait", "Send next.wait with members, deadline and on_deadline.")
+        raise LedgerError(
+            "invalid", "a commit that waits needs a wait", "Send next.wait with members, deadline and on_deadline."
+        )
 
 
 def write(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withdraw) -> None:
@@ -151,7 +153,9 @@ def _go_on(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: With
         wakes.queue(draft, view, "committed")
         return
     to_status(draft, view, "go_on", Status.RUNNING)
-    cleared = Cleared(commit.next.transition, instance_id, (holder.version,), (), tuple(holder.tools(commit.next.transition)))
+    cleared = Cleared(
+        commit.next.transition, instance_id, (holder.version,), (), tuple(holder.tools(commit.next.transition))
+    )
     clear(draft, view.run.id, cleared, ClearanceState.USED)
 
 

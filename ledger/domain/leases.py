@@ -59,7 +59,12 @@ def claim(draft: Draft, candidate: Candidate, version: str, worker_id: UUID, key
     """Begin ownership: ready → running under a new fence, with the clearance used up. Only before the clearance ends."""
     head = candidate.head
     if head.status is not Status.READY or candidate.clearance.state is not ClearanceState.LIVE:
-        raise LedgerError("not-cleared", f"the run is {head.status} and can't be claimed", "Claim another one.", state=str(head.status))
+        raise LedgerError(
+            "not-cleared",
+            f"the run is {head.status} and can't be claimed",
+            "Claim another one.",
+            state=str(head.status),
+        )
     fence = head.fence.next()
     draft.before(candidate.clearance.valid_until)
     draft.head(

@@ -248,9 +248,7 @@ CLEARANCE_GOOD_FOR = timedelta(minutes=5)
 READY_BY_AFTER = timedelta(hours=1)
 
 
-def clear(
-    draft: Draft, run_id: UUID, cleared: Cleared, state: ClearanceState, decision_id: UUID | None = None
-) -> UUID:
+def clear(draft: Draft, run_id: UUID, cleared: Cleared, state: ClearanceState, decision_id: UUID | None = None) -> UUID:
     """Write a clearance and make it the run's: `live` until somebody claims under it, `used` while its holder works."""
     clearance_id = draft.mint()
     draft.insert(
@@ -276,7 +274,13 @@ def open_instance(draft: Draft, run_id: UUID, transition: str, seq: int) -> UUID
     """Open a transition: from here on the effects it proposes have identities of their own. `seq` is the checkpoint that names it."""
     instance_id = draft.mint()
     draft.insert(
-        "transition_instance", id=instance_id, run_id=run_id, transition=transition, opened_seq=seq, opened_at=draft.at, left_at=None
+        "transition_instance",
+        id=instance_id,
+        run_id=run_id,
+        transition=transition,
+        opened_seq=seq,
+        opened_at=draft.at,
+        left_at=None,
     )
     draft.head(transition=transition, instance_id=instance_id)
     return instance_id

@@ -10,7 +10,7 @@ from uuid import UUID
 from ledger.domain.canonical import Body
 from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, VersionRow, insert_checkpoint
 from ledger.domain.drafts import Draft
-from ledger.domain.runs import Cleared, ClearanceState, Fence, Intent, Status, clear, open_instance
+from ledger.domain.runs import ClearanceState, Cleared, Fence, Intent, Status, clear, open_instance
 from ledger.domain.wakes import WakeState
 
 
@@ -96,10 +96,20 @@ def start(draft: Draft, spec: StartSpec, version: VersionRow, versions: tuple[st
     return _first_status(draft, version, versions, new.run_id, instance_id)
 
 
-def _first_status(draft: Draft, version: VersionRow, versions: tuple[str, ...], run_id: UUID, instance_id: UUID) -> Status:
+def _first_status(
+    draft: Draft, version: VersionRow, versions: tuple[str, ...], run_id: UUID, instance_id: UUID
+) -> Status:
     if version.targets(version.initial):
         draft.head(status=Status.WAKING)
-        draft.insert("wake", id=draft.mint(), run_id=run_id, state=WakeState.QUEUED, reasons=["started"], due_at=draft.at, opened_at=draft.at)
+        draft.insert(
+            "wake",
+            id=draft.mint(),
+            run_id=run_id,
+            state=WakeState.QUEUED,
+            reasons=["started"],
+            due_at=draft.at,
+            opened_at=draft.at,
+        )
         return Status.WAKING
     cleared = Cleared(version.initial, instance_id, versions, (), tuple(version.tools(version.initial)))
     clear(draft, run_id, cleared, ClearanceState.LIVE)

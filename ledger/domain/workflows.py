@@ -56,7 +56,9 @@ def _check_transition(name: str, declared: Mapping[str, Any], transitions: Mappi
     unknown = declared.keys() - {"targets", "tools", "on_conflict"}
     if unknown:
         raise LedgerError(
-            "unknown-field", f"transition {name} has unknown fields: {', '.join(sorted(unknown))[:120]}", "Leave them out."
+            "unknown-field",
+            f"transition {name} has unknown fields: {', '.join(sorted(unknown))[:120]}",
+            "Leave them out.",
         )
     for field in ("targets", "tools"):
         value = declared.get(field, [])

@@ -26,7 +26,7 @@ def process_clock() -> str:
 def register_clock(connection: BaseDatabaseWrapper, **_: Any) -> None:
     """Make `ledger_clock()` known to a new SQLite connection."""
     if connection.vendor == "sqlite":
-        connection.connection.create_function("ledger_clock", 0, process_clock)
+        connection.connection.create_function("ledger_clock", 0, lambda: process_clock())
 
 
 def install(using: str = "default", **_: Any) -> None:

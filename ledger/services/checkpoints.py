@@ -81,7 +81,9 @@ def commit_transition(
         return change, (_committed(view, change), False)
 
     answer, _ = writer.settle(
-        lambda: run_view(run_id, caller.tenant_id, **_extra(run_id, spec)), rule, again=frozenset({"checkpoint_key_unique"})
+        lambda: run_view(run_id, caller.tenant_id, **_extra(run_id, spec)),
+        rule,
+        again=frozenset({"checkpoint_key_unique"}),
     )
     return answer
 
@@ -154,7 +156,9 @@ def _effects(draft: Draft, view: RunView, spec: CommitSpec, observations: Mappin
 def _known(view: RunView, effect_id: UUID) -> EffectRow:
     effect = view.effect(effect_id)
     if effect is None:
-        raise LedgerError("not-found", "the run has no such open effect", "Name an effect of this transition by its id.")
+        raise LedgerError(
+            "not-found", "the run has no such open effect", "Name an effect of this transition by its id."
+        )
     return effect
 
 

@@ -164,7 +164,13 @@ def _beat_postgres(tenant_id: UUID, worker_id: UUID, held: Sequence[tuple[UUID, 
             " WHERE l.run_id = u.run_id AND h.run_id = u.run_id AND l.tenant_id = %s AND l.worker_id = %s AND l.active"
             " AND l.fence_epoch = u.epoch AND l.fence_count = u.count"
             " RETURNING l.run_id, h.status, h.intent, l.expires_at",
-            [[run for run, _ in held], [fence.epoch for _, fence in held], [fence.count for _, fence in held], tenant_id, worker_id],
+            [
+                [run for run, _ in held],
+                [fence.epoch for _, fence in held],
+                [fence.count for _, fence in held],
+                tenant_id,
+                worker_id,
+            ],
         )
         return list(cursor.fetchall())
 
@@ -215,6 +221,8 @@ def lapse(run_id: UUID) -> bool:
 def due(limit: int) -> list[UUID]:
     """Runs whose lease has run out, longest first."""
     read = facts.read(
-        leases=Part("lease", f"t.active AND t.expires_at <= {facts.clock()}", many=True, order="t.expires_at", limit=limit)
+        leases=Part(
+            "lease", f"t.active AND t.expires_at <= {facts.clock()}", many=True, order="t.expires_at", limit=limit
+        )
     )
     return [row["run_id"] for row in read.many("leases")]

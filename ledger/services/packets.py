@@ -100,24 +100,33 @@ def _parts(tenant_id: UUID, run_ids: Sequence[UUID]) -> dict[str, Part]:
         "effects": Part("effect", shown, ids * 2, many=True, order="t.proposed_at, t.name"),
         "targets": Part("target", f"t.id IN ({effects.format('target_id')})", ids * 2, many=True),
         "contents": Part(
-            "body", f"t.id IN ({effects.format('request_id')}) OR t.id IN ({effects.format('result_id')})", ids * 4, many=True
+            "body",
+            f"t.id IN ({effects.format('request_id')}) OR t.id IN ({effects.format('result_id')})",
+            ids * 4,
+            many=True,
         ),
         "waits": Part("wait_set", f"t.id IN ({waits})", ids, many=True),
         "members": Part("wait_member", f"t.wait_id IN ({waits})", ids, many=True, order="t.ordinal"),
         "events": Part("event", f"t.id IN ({events})", ids, many=True),
-        "event_data": Part("body", f"t.id IN (SELECT e.body_id FROM ledger_event e WHERE e.id IN ({events}))", ids, many=True),
+        "event_data": Part(
+            "body", f"t.id IN (SELECT e.body_id FROM ledger_event e WHERE e.id IN ({events}))", ids, many=True
+        ),
     }
 
 
 def _packet(read: Facts, run_id: UUID) -> Packet:
     head_row = _find(read, "heads", "run_id", run_id)
     if head_row is None:
-        raise LedgerError("not-found", "there is no such run here", "Check the id, and that the key belongs to its tenant.")
+        raise LedgerError(
+            "not-found", "there is no such run here", "Check the id, and that the key belongs to its tenant."
+        )
     head = facts.load(Head, head_row)
     checkpoint = _needed(_find(read, "checkpoints", "run_id", run_id), "last checkpoint")
     state = _needed(_find(read, "states", "id", checkpoint["state_id"]), "state")
     if state["erased_at"] is not None:
-        raise LedgerError("integrity", "the state of this run was erased", "It can't be resumed; read its record instead.")
+        raise LedgerError(
+            "integrity", "the state of this run was erased", "It can't be resumed; read its record instead."
+        )
     lease_row = _find(read, "leases", "run_id", run_id)
     lease = facts.load(LeaseRow, lease_row) if lease_row else None
     clearance_row = _find(read, "clearances", "run_id", run_id)
@@ -145,7 +154,9 @@ def _find(read: Facts, part: str, column: str, value: object) -> Row | None:
 
 def _needed(row: Row | None, what: str) -> Row:
     if row is None:
-        raise LedgerError("integrity", f"the {what} of this run is missing", "Verify the run and tell an administrator.")
+        raise LedgerError(
+            "integrity", f"the {what} of this run is missing", "Verify the run and tell an administrator."
+        )
     return row
 
 
@@ -154,7 +165,12 @@ def _effects(read: Facts, run_id: UUID) -> list[EffectFacts]:
     targets = {row["id"]: row["name"] for row in read.many("targets")}
     rows = [facts.load(EffectRow, row) for row in read.many("effects") if row["run_id"] == run_id]
     return [
-        EffectFacts(row, targets.get(row.target_id, ""), contents.get(row.request_id), contents.get(row.result_id) if row.result_id else None)
+        EffectFacts(
+            row,
+            targets.get(row.target_id, ""),
+            contents.get(row.request_id),
+            contents.get(row.result_id) if row.result_id else None,
+        )
         for row in rows
     ]
 

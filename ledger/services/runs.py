@@ -39,7 +39,9 @@ def start(caller: Caller, spec: StartSpec) -> Started:
         version = _chosen(versions, spec)
         schemas.check_state(version.digest, version.state_schema, spec.state)
         draft = _draft(caller, read)
-        starts.start(draft, spec, version, accepted_versions(versions, version.version), _beginning(caller, read, draft, spec))
+        starts.start(
+            draft, spec, version, accepted_versions(versions, version.version), _beginning(caller, read, draft, spec)
+        )
         return draft.change(), Started(draft.stream.id, created=True)
 
     answer, _ = writer.settle(lambda: _read(caller, spec), rule, again=frozenset({"run_key_unique"}))
@@ -135,5 +137,3 @@ def _beginning(caller: Caller, read: Facts, draft: Draft, spec: StartSpec) -> st
 
 def _state(spec: StartSpec, read: Facts) -> Body:
     return new_body(canonical(spec.state), read.now)
-
-

@@ -20,7 +20,9 @@ def check_schema(schema: Mapping[str, Any]) -> None:
         jsonschema_rs.validator_for(dict(schema))
     except (ValueError, jsonschema_rs.ValidationError) as error:
         raise LedgerError(
-            "invalid", f"state_schema isn't a JSON Schema: {str(error).splitlines()[0][:200]}", "Register a valid JSON Schema (2020-12)."
+            "invalid",
+            f"state_schema isn't a JSON Schema: {str(error).splitlines()[0][:200]}",
+            "Register a valid JSON Schema (2020-12).",
         ) from None
 
 
@@ -41,4 +43,8 @@ def check_state(digest: bytes, schema: Mapping[str, Any], state: Any) -> None:
         faults.append(f"{path[:120]} breaks {rule[:120]}")
         if len(faults) == _SHOWN:
             break
-    raise LedgerError("schema-mismatch", "the state doesn't fit its schema: " + "; ".join(faults), "Fix the state, or register a new version.")
+    raise LedgerError(
+        "schema-mismatch",
+        "the state doesn't fit its schema: " + "; ".join(faults),
+        "Fix the state, or register a new version.",
+    )

@@ -48,7 +48,12 @@ def run(run_id: UUID, tenant_id: UUID | None = None) -> Report:
     faults, digest, seq = journal.check_chain(f"run:{run_id}", entries)
     if (digest, seq) != (head["head_digest"], head["head_seq"]):
         faults.append(
-            Fault(seq, f"run_head:{run_id}", "head-differs", f"the head names entry {head['head_seq']}; the chain ends at {seq} or differs")
+            Fault(
+                seq,
+                f"run_head:{run_id}",
+                "head-differs",
+                f"the head names entry {head['head_seq']}; the chain ends at {seq} or differs",
+            )
         )
     faults += _copies(read.many("entries"))
     rows, row_faults = _rows(run_id, entries)
@@ -62,7 +67,14 @@ def _copies(rows: Iterable[Row]) -> list[Fault]:
         document = journal.parsed(row["content"])
         for column in ("at", "actor", "verb"):
             if plain(row[column]) != document[column]:
-                faults.append(Fault(row["seq"], None, "copy-differs", f"entry {row['seq']}: the column {column} differs from its bytes"))
+                faults.append(
+                    Fault(
+                        row["seq"],
+                        None,
+                        "copy-differs",
+                        f"entry {row['seq']}: the column {column} differs from its bytes",
+                    )
+                )
     return faults
 
 
@@ -128,7 +140,14 @@ def _checkpoints(run_id: UUID) -> list[Fault]:
             artifacts=tuple(row["artifacts"]),
         )
         if checkpoint_digest(fields) != row["digest"]:
-            faults.append(Fault(None, f"checkpoint:{row['id']}", "checkpoint-differs", f"checkpoint {row['seq']} doesn't hash to its digest"))
+            faults.append(
+                Fault(
+                    None,
+                    f"checkpoint:{row['id']}",
+                    "checkpoint-differs",
+                    f"checkpoint {row['seq']} doesn't hash to its digest",
+                )
+            )
         previous = row["digest"]
     return faults
 
@@ -136,10 +155,17 @@ def _checkpoints(run_id: UUID) -> list[Fault]:
 def _bodies(run_id: UUID, entries: Iterable[StoredEntry]) -> list[Fault]:
     """Every body that the run's entries brought in still has the bytes that its commitment covers, or was erased."""
     faults = []
-    told = {UUID(name.partition(":")[2]): fields for name, fields in journal.replay(entries).items() if name.startswith("body:")}
+    told = {
+        UUID(name.partition(":")[2]): fields
+        for name, fields in journal.replay(entries).items()
+        if name.startswith("body:")
+    }
     for ids in _batches(sorted(told)):
         each = ", ".join(["%s"] * len(ids))
-        rows = {row["id"]: row for row in facts.read(rows=Part("body", f"t.id IN ({each})", tuple(ids), many=True)).many("rows")}
+        rows = {
+            row["id"]: row
+            for row in facts.read(rows=Part("body", f"t.id IN ({each})", tuple(ids), many=True)).many("rows")
+        }
         for body_id in ids:
             row = rows.get(body_id)
             if row is None:
@@ -147,7 +173,14 @@ def _bodies(run_id: UUID, entries: Iterable[StoredEntry]) -> list[Fault]:
             elif row["commitment"].hex() != told[body_id]["commitment"] or (
                 row["erased_at"] is None and commit(row["salt"], row["content"]) != row["commitment"]
             ):
-                faults.append(Fault(None, f"body:{body_id}", "body-differs", f"body {body_id}: its bytes don't match their commitment"))
+                faults.append(
+                    Fault(
+                        None,
+                        f"body:{body_id}",
+                        "body-differs",
+                        f"body {body_id}: its bytes don't match their commitment",
+                    )
+                )
     return faults
 
 
