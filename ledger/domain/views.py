@@ -32,7 +32,8 @@ class RunRow:
 @dataclass(frozen=True, slots=True)
 class RunView:
     """`effects` are those of the current transition instance and every open one; `grants` the live ones; `wait`, `members`, `wake` and `handoff` the
-    open ones. `version` is that of the last checkpoint, `holder` the one that the lease's holder works under. `extras` are rows that registered ports asked for."""
+    open ones. `version` is that of the last checkpoint, `holder` the one that the lease's holder works under. `extras` are rows that registered ports asked for;
+    `instance_opened_at` is when the present transition instance was."""
 
     now: datetime
     tenant_seq: int
@@ -52,6 +53,7 @@ class RunView:
     grants: Sequence[GrantRow]
     handoff: HandoffRow | None
     extras: Mapping[str, list[dict[str, Any]]]
+    instance_opened_at: datetime | None = None
 
     def having(self, effect: EffectRow) -> RunView:
         """The same run after this effect was added or moved by the draft at hand."""

@@ -1,9 +1,9 @@
-"""Wakes: checks, the decision, what each decision opens. Pure, total, deterministic."""
+"""Wakes: one pass over the facts from being asked for to its decision. No clock, no I/O."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -109,3 +109,32 @@ def queue(draft: Draft, view: RunView, reason: str, due_at: datetime | None = No
         )
     else:
         draft.move("wake", wake.id, {"state": wake.state}, reasons=reasons, due_at=min(due, wake.due_at))
+
+
+CHECKED_WITHIN = timedelta(seconds=60)
+ATTEMPTS = 3
+
+
+def begin(draft: Draft, wake: WakeRow) -> None:
+    """Take a due wake, or one whose checker is taken for dead. The attempt counts before the work."""
+    draft.move(
+        "wake",
+        wake.id,
+        {"state": wake.state, "attempt": wake.attempt},
+        state=WakeState.CHECKING,
+        attempt=wake.attempt + 1,
+        until=draft.at + CHECKED_WITHIN,
+    )
+
+
+def requeue(draft: Draft, wake: WakeRow, reason: str) -> None:
+    """A deciding fact moved under the checker: it must look again, at once."""
+    state = MACHINE.step(wake.state, "requeue")
+    reasons = wake.reasons if reason in wake.reasons else [*wake.reasons, reason]
+    draft.move("wake", wake.id, {"state": wake.state}, state=state, due_at=draft.at, until=None, reasons=reasons)
+
+
+def drop(draft: Draft, wake: WakeRow) -> None:
+    """The run no longer wants to be woken."""
+    state = MACHINE.step(wake.state, "drop")
+    draft.move("wake", wake.id, {"state": wake.state}, state=state, until=None, closed_at=draft.at)

@@ -1,4 +1,4 @@
-"""Waits: sets, members, outcomes, deadlines. No clock, no I/O."""
+"""Wait sets and their members: states, outcomes, rows."""
 
 from __future__ import annotations
 
@@ -41,6 +41,23 @@ class OnDeadline(StrEnum):
     CANCEL = "cancel"
     FAIL = "fail"
     HAND_OFF = "hand_off"
+
+
+class Outcome(StrEnum):
+    """What a member came to. An effect's member takes the effect's state."""
+
+    DUE = "due"
+    RECEIVED = "received"
+    APPROVED = "approved"
+    NOT_NEEDED = "not_needed"
+    DENIED = "denied"
+    DENIED_BY_POLICY = "denied_by_policy"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+
+
+DEAD = frozenset({Outcome.DENIED, Outcome.DENIED_BY_POLICY, Outcome.EXPIRED, Outcome.WITHDRAWN})
+"""Outcomes after which a member can no longer be met: they close its set at once."""
 
 
 class Internal(StrEnum):

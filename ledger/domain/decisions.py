@@ -1,0 +1,110 @@
+"""Decide a wake: checks and facts in, one decision out. Pure, total, deterministic.
+
+Every check that doesn't pass speaks for one decision; the gravest wins. So one more failed check can only make the decision graver, and what was refused
+stays refused. What no table foresees goes to a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ledger.domain.runs import Intent
+from ledger.domain.wakes import Answer, Check, DecisionKind
+
+CLEARS = frozenset({DecisionKind.RESUME, DecisionKind.ROUTE_OLD})
+"""Decisions that let the present transition go on. A replan refuses it, withdraws what it proposed and opens another."""
+
+GRAVITY = (
+    DecisionKind.RESUME,
+    DecisionKind.ROUTE_OLD,
+    DecisionKind.ASK_AGAIN,
+    DecisionKind.RETRY_LATER,
+    DecisionKind.REPLAN,
+    DecisionKind.FINISH,
+    DecisionKind.RECONCILE,
+    DecisionKind.HAND_OFF,
+)
+"""From the lightest to the gravest."""
+
+RE_ASKS = 2
+RETRIES = 8
+
+CONFLICT = "conflict"
+"""A target moved: what its transition declares for that."""
+
+SPEAKS: dict[tuple[str, Answer], DecisionKind | str] = {
+    ("deadline", Answer.CHANGED): DecisionKind.RESUME,
+    ("deadline", Answer.FAIL): DecisionKind.HAND_OFF,
+    ("code", Answer.CHANGED): DecisionKind.ROUTE_OLD,
+    ("effects", Answer.CHANGED): DecisionKind.RECONCILE,
+    ("effects", Answer.FAIL): DecisionKind.RECONCILE,
+    ("effects", Answer.CANNOT_TELL): DecisionKind.RECONCILE,
+    ("policy", Answer.CHANGED): DecisionKind.ASK_AGAIN,
+    ("grant", Answer.CHANGED): DecisionKind.ASK_AGAIN,
+    ("grant", Answer.FAIL): DecisionKind.ASK_AGAIN,
+    ("grant", Answer.CANNOT_TELL): DecisionKind.RETRY_LATER,
+    ("target", Answer.CHANGED): CONFLICT,
+    ("target", Answer.CANNOT_TELL): DecisionKind.RETRY_LATER,
+}
+"""(check, answer) → what it speaks for. What isn't listed, such as any doubt about integrity or identity, speaks for a person."""
+
+OF_INTENT = frozenset({"integrity", "effects", "attempts"})
+"""The checks that count when a run is only to be ended."""
+
+MOVED_UNASKED = "moved_unasked"
+"""The reason of a target check: it moved, and nobody was asked about the effect, so that nobody can be asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a decision needs beside the checks: the intent, what the transition declares for a conflict, how often it was asked and retried."""
+
+    intent: Intent
+    on_conflict: str
+    replan_to: str
+    asks: int
+    retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    decision: DecisionKind
+    reasons: tuple[str, ...]
+
+
+def decide(checks: Sequence[Check], facts: Facts) -> Decided:
+    """The gravest of what the checks speak for. With an intent only what can keep a run from ending counts; an integrity failure always hands off."""
+    intent = facts.intent is not Intent.NONE
+    counting = [check for check in checks if not intent or check.name in OF_INTENT]
+    spoken = [_speaks(check, facts) for check in counting if check.answer is not Answer.PASS]
+    floor = DecisionKind.FINISH if intent else DecisionKind.RESUME
+    decision = max([floor, *(kind for kind, _ in spoken)], key=GRAVITY.index)
+    reasons = sorted({reason for kind, reason in spoken if kind is decision})
+    if not reasons:
+        reasons = [f"intent:{facts.intent}"] if intent else ["checks:passed"]
+    return Decided(decision, tuple(reasons))
+
+
+def _speaks(check: Check, facts: Facts) -> tuple[DecisionKind, str]:
+    reason = f"{check.name}:{check.reason}"
+    speaks = SPEAKS.get((check.name, check.answer), DecisionKind.HAND_OFF)
+    kind = _conflict(check, facts) if speaks is CONFLICT else DecisionKind(speaks)
+    if kind is DecisionKind.ASK_AGAIN and facts.asks >= RE_ASKS:
+        return DecisionKind.HAND_OFF, f"{reason}:asked_enough"
+    if kind is DecisionKind.RETRY_LATER and facts.retries >= RETRIES:
+        return DecisionKind.HAND_OFF, f"{reason}:retried_enough"
+    return kind, reason
+
+
+def _conflict(check: Check, facts: Facts) -> DecisionKind:
+    if facts.on_conflict == "replan" and facts.replan_to:
+        return DecisionKind.REPLAN
+    if facts.on_conflict == "ask_again" and check.reason != MOVED_UNASKED:
+        return DecisionKind.ASK_AGAIN
+    return DecisionKind.HAND_OFF
+
+
+def failed(checks: Iterable[Check]) -> list[Check]:
+    """Those that didn't pass."""
+    return [check for check in checks if check.answer is not Answer.PASS]

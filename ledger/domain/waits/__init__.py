@@ -1,0 +1,52 @@
+"""Waits: sets, members, outcomes, deadlines. No clock, no I/O.
+
+A set closes when its mode is satisfied, when a member can no longer be met, or at its deadline; closing it wakes the run.
+"""
+
+from ledger.domain.waits.closing import Withdraw, close, due, effect_settled, look, meet, state_of, verdict
+from ledger.domain.waits.opening import MAX_MEMBERS, Ask, MemberSpec, WaitSpec, check, open_set
+from ledger.domain.waits.rows import (
+    DEAD,
+    EVENT_KEPT_DAYS,
+    MEMBER,
+    SET,
+    Internal,
+    MemberKind,
+    MemberRow,
+    MemberState,
+    OnDeadline,
+    Outcome,
+    SetMode,
+    SetRow,
+    SetState,
+)
+
+__all__ = [
+    "DEAD",
+    "EVENT_KEPT_DAYS",
+    "MAX_MEMBERS",
+    "MEMBER",
+    "SET",
+    "Ask",
+    "Internal",
+    "MemberKind",
+    "MemberRow",
+    "MemberSpec",
+    "MemberState",
+    "OnDeadline",
+    "Outcome",
+    "SetMode",
+    "SetRow",
+    "SetState",
+    "WaitSpec",
+    "Withdraw",
+    "check",
+    "close",
+    "due",
+    "effect_settled",
+    "look",
+    "meet",
+    "open_set",
+    "state_of",
+    "verdict",
+]

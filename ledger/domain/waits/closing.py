@@ -1,0 +1,212 @@
+"""Close a wait: members that come to their outcome, timers, deadlines with their actions. No clock, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ledger.domain import runs, wakes
+from ledger.domain.drafts import Draft
+from ledger.domain.handoffs import HandoffState
+from ledger.domain.runs import Intent, Status
+from ledger.domain.waits.rows import (
+    DEAD,
+    MEMBER,
+    SET,
+    MemberKind,
+    MemberRow,
+    MemberState,
+    OnDeadline,
+    Outcome,
+    SetMode,
+    SetState,
+)
+
+if TYPE_CHECKING:
+    from ledger.domain.views import RunView
+
+Withdraw = Callable[[frozenset[UUID], str], None]
+"""Withdraw the open requests of these effects, with the cause."""
+
+
+def state_of(outcome: str) -> MemberState:
+    """Open without an outcome; closed by one that can no longer become what was waited for; otherwise met."""
+    if not outcome:
+        return MemberState.OPEN
+    return MEMBER.step(MemberState.OPEN, "close" if outcome in DEAD else "meet")
+
+
+def verdict(mode: SetMode, members: Sequence[MemberRow]) -> tuple[str, str] | None:
+    """(the set's event, the cause) when these members close their set, otherwise None. Pure."""
+    for member in members:
+        if member.state is MemberState.CLOSED:
+            return "expire" if member.outcome == Outcome.EXPIRED else "cancel", member.outcome
+    met = [member for member in members if member.state is MemberState.MET]
+    if met and mode is SetMode.ANY:
+        return "satisfy", met[0].outcome
+    return ("satisfy", "all_met") if met and len(met) == len(members) else None
+
+
+def due(deadline: datetime, members: Sequence[MemberRow]) -> datetime:
+    """When a set must be looked at next: its earliest open timer, at the latest its deadline."""
+    timers = [
+        member.due_at
+        for member in members
+        if member.kind is MemberKind.TIMER and member.state is MemberState.OPEN and member.due_at is not None
+    ]
+    return min([deadline, *timers])
+
+
+def meet(
+    draft: Draft,
+    view: RunView,
+    member: MemberRow | None = None,
+    outcome: str = "",
+    event_id: UUID | None = None,
+    *,
+    effect_id: UUID | None = None,
+    withdraw: Withdraw | None = None,
+) -> bool:
+    """A member came to its outcome; with `effect_id`, an effect did (see `effect_settled`). True when that closed the set.
+
+    A member that isn't open any more, or isn't of the open set, changes nothing.
+    """
+    if member is None:
+        return effect_id is not None and effect_settled(draft, view, effect_id, outcome, withdraw)
+    return _meet(draft, view, {member.id: outcome}, event_id, withdraw)
+
+
+def _meet(
+    draft: Draft, view: RunView, outcomes: Mapping[UUID, str], event_id: UUID | None, withdraw: Withdraw | None
+) -> bool:
+    wait = view.wait
+    if wait is None or wait.state is not SetState.OPEN:
+        return False
+    after = []
+    for member in view.members:
+        outcome = outcomes.get(member.id, "")
+        if outcome and member.state is MemberState.OPEN:
+            state = state_of(outcome)
+            draft.move(
+                "wait_member",
+                member.id,
+                {"state": MemberState.OPEN},
+                state=state,
+                outcome=outcome,
+                event_id=event_id,
+                met_at=draft.at,
+            )
+            member = replace(member, state=state, outcome=outcome)
+        after.append(member)
+    closing = verdict(wait.mode, after)
+    if closing is None:
+        if (due_at := due(wait.deadline, after)) != wait.due_at:
+            draft.move("wait_set", wait.id, {"state": SetState.OPEN}, due_at=due_at)
+        return False
+    event, cause = closing
+    if event == "expire" and draft.at >= wait.deadline:
+        # Silence until the deadline, whichever of the two clocks was looked at first: the declared action holds.
+        _expire(draft, view, after, withdraw)
+    else:
+        _close(draft, view, after, SET.step(SetState.OPEN, event), cause, withdraw)
+        _wake(draft, view, f"wait_{SET.step(SetState.OPEN, event)}")
+    return True
+
+
+def look(draft: Draft, view: RunView, withdraw: Withdraw | None = None) -> bool:
+    """Act on what is due: timers first, then the deadline with its action. True when something was."""
+    wait = view.wait
+    if wait is None or wait.state is not SetState.OPEN or view.head.status is not Status.WAITING:
+        return False
+    past = {
+        member.id: str(Outcome.DUE)
+        for member in view.members
+        if member.kind is MemberKind.TIMER
+        and member.state is MemberState.OPEN
+        and member.due_at is not None
+        and member.due_at <= draft.at
+    }
+    if past and _meet(draft, view, past, None, withdraw):
+        return True
+    if draft.at >= wait.deadline:
+        _expire(draft, view, [m for m in view.members if m.id not in past], withdraw)
+        return True
+    return bool(past)
+
+
+def _expire(draft: Draft, view: RunView, members: Sequence[MemberRow], withdraw: Withdraw | None) -> None:
+    assert view.wait is not None
+    action = view.wait.on_deadline
+    _close(draft, view, members, SetState.EXPIRED, f"deadline_{action}", withdraw)
+    if action is OnDeadline.CANCEL and view.head.intent is Intent.NONE:
+        draft.head(intent=Intent.CANCEL)
+    elif action is OnDeadline.FAIL and view.head.intent is Intent.NONE:
+        draft.head(intent=Intent.FAIL)
+    _wake(draft, view, f"deadline_{action}")
+
+
+def close(draft: Draft, view: RunView, state: SetState, cause: str, withdraw: Withdraw | None = None) -> None:
+    """Close the open set, if there is one, without waking the run: the caller moves it. Its open requests are withdrawn."""
+    if view.wait is not None and view.wait.state is SetState.OPEN:
+        _close(draft, view, view.members, state, cause, withdraw)
+
+
+def _close(
+    draft: Draft,
+    view: RunView,
+    members: Sequence[MemberRow],
+    state: SetState,
+    cause: str,
+    withdraw: Withdraw | None,
+) -> None:
+    assert view.wait is not None
+    draft.move("wait_set", view.wait.id, {"state": SetState.OPEN}, state=state, cause=cause, closed_at=draft.at)
+    unasked = set()
+    for member in members:
+        if member.state is MemberState.OPEN:
+            draft.move("wait_member", member.id, {"state": MemberState.OPEN}, state=MemberState.CLOSED)
+            if member.kind is MemberKind.APPROVAL and member.effect_id is not None:
+                unasked.add(member.effect_id)
+    if withdraw is not None and unasked:
+        withdraw(frozenset(unasked), "wait_closed")
+
+
+def _wake(draft: Draft, view: RunView, reason: str) -> None:
+    runs.to_status(draft, view, "wait_closed")
+    wakes.queue(draft, view, reason)
+
+
+def effect_settled(
+    draft: Draft, view: RunView, effect_id: UUID, outcome: str, withdraw: Withdraw | None = None
+) -> bool:
+    """An effect's outcome came to be known while nobody worked on the run: what that moves. True when the run moved."""
+    status = view.head.status
+    if status is Status.WAITING:
+        waiting = {
+            member.id: outcome
+            for member in view.members
+            if member.kind is MemberKind.EFFECT and member.effect_id == effect_id
+        }
+        return _meet(draft, view, waiting, None, withdraw)
+    if status is Status.WAKING:
+        wakes.queue(draft, view, "effect_settled")
+        return True
+    if status is Status.READY:
+        runs.close_clearance(draft, view, runs.ClearanceState.STALE)
+        runs.to_status(draft, view, "effect_settled")
+        wakes.queue(draft, view, "effect_settled")
+        return True
+    handoff = view.handoff
+    if status is Status.BLOCKED and handoff is not None and handoff.effect_id == effect_id:
+        if handoff.state is not HandoffState.OPEN:
+            return False
+        draft.move(
+            "handoff", handoff.id, {"state": HandoffState.OPEN}, state=HandoffState.WITHDRAWN, closed_at=draft.at
+        )
+        runs.to_status(draft, view, "effect_settled", Status.WAKING)
+        wakes.queue(draft, view, "effect_settled")
+        return True
+    return False

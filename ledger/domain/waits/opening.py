@@ -1,0 +1,174 @@
+"""Open a wait: what may be waited for, and what is met already. No clock, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ledger.domain import runs, wakes
+from ledger.domain.drafts import Draft
+from ledger.domain.effects import OPEN as OPEN_EFFECTS
+from ledger.domain.effects import EffectRow, EffectState
+from ledger.domain.errors import LedgerError
+from ledger.domain.waits.closing import due, state_of, verdict
+from ledger.domain.waits.rows import SET, MemberKind, MemberRow, MemberState, OnDeadline, Outcome, SetMode, SetState
+
+if TYPE_CHECKING:
+    from ledger.domain.views import RunView
+
+MAX_MEMBERS = 20
+
+Ask = Callable[[EffectRow, datetime], str | None]
+"""Ask for leave for an effect, to be decided by a time. Answers the outcome when nobody needs to be asked, otherwise nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSpec:
+    """One thing to wait for: `at` for a timer, `effect` (its name) for an approval or an outcome, the rest for an event."""
+
+    kind: MemberKind
+    at: datetime | None = None
+    effect: str = ""
+    source: str = ""
+    type: str = ""
+    subject: str = ""
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitSpec:
+    """What a run is to wait for. `internal` names one of the engine's own waits."""
+
+    mode: SetMode
+    members: tuple[MemberSpec, ...]
+    deadline: datetime
+    on_deadline: OnDeadline = OnDeadline.WAKE
+    internal: str = ""
+
+
+def open_set(
+    draft: Draft,
+    view: RunView,
+    spec: WaitSpec,
+    effects: Mapping[str, EffectRow],
+    ask: Ask,
+) -> UUID:
+    """Open a wait set for a run that the draft has moved to waiting; one that is met already wakes it at once.
+
+    `effects` are those that the members may name, as the same draft leaves them. Raises LedgerError `invalid` or `wrong-state`.
+    """
+    check(spec, effects, draft.at)
+    wait_id = draft.mint()
+    members = [
+        _member(draft, view, wait_id, ordinal, member, effects, ask, spec.deadline)
+        for ordinal, member in enumerate(spec.members)
+    ]
+    closing = verdict(spec.mode, members)
+    state, cause = (SET.step(SetState.OPEN, closing[0]), closing[1]) if closing else (SetState.OPEN, "")
+    draft.insert(
+        "wait_set",
+        id=wait_id,
+        run_id=view.run.id,
+        instance_id=draft.heads("instance_id", view.head.instance_id),
+        mode=spec.mode,
+        state=state,
+        internal=spec.internal,
+        cause=cause,
+        deadline=spec.deadline,
+        on_deadline=spec.on_deadline,
+        due_at=due(spec.deadline, members),
+        opened_at=draft.at,
+        closed_at=draft.at if closing else None,
+    )
+    for member in members:
+        if closing and member.state is MemberState.OPEN:
+            member = replace(member, state=MemberState.CLOSED)
+        draft.insert("wait_member", run_id=view.run.id, **asdict(member))
+    if closing:
+        runs.to_status(draft, view, "wait_closed")
+        wakes.queue(draft, view, f"wait_{state}")
+    return wait_id
+
+
+def check(spec: WaitSpec, effects: Mapping[str, EffectRow], now: datetime) -> None:
+    """Refuse a wait that could never end or names what isn't there. Raises LedgerError `invalid` or `wrong-state`."""
+    if not 0 < len(spec.members) <= MAX_MEMBERS:
+        raise _invalid(
+            f"a wait has 1 to {MAX_MEMBERS} members; this one has {len(spec.members)}", "Name what to wait for."
+        )
+    if spec.deadline <= now:
+        raise _invalid("the wait's deadline has passed", "Give a deadline in the future.")
+    named: set[tuple[str, str]] = set()
+    for member in spec.members:
+        _check_member(member, spec, effects)
+        if member.effect:
+            if (member.kind, member.effect) in named:
+                raise _invalid(f"the wait names {member.kind} {member.effect!r} twice", "Name each once.")
+            named.add((member.kind, member.effect))
+
+
+def _check_member(member: MemberSpec, spec: WaitSpec, effects: Mapping[str, EffectRow]) -> None:
+    if member.kind is MemberKind.TIMER:
+        if member.at is None or member.at > spec.deadline:
+            raise _invalid(
+                "a timer needs a time that isn't after the wait's deadline", "Move the timer or the deadline."
+            )
+    elif member.kind is MemberKind.EVENT:
+        if not member.type:
+            raise _invalid("a wait for an event needs the event's type", "Add its type.")
+    elif member.effect not in effects:
+        raise _invalid(
+            f"there is no effect named {member.effect[:80]!r} to wait for", "Propose it in the same commit, or before."
+        )
+    elif member.kind is MemberKind.APPROVAL and effects[member.effect].state is not EffectState.PROPOSED:
+        state = effects[member.effect].state
+        raise LedgerError(
+            "wrong-state",
+            f"the effect {member.effect[:80]!r} is {state}: there is nothing left to approve",
+            "Wait for its outcome, or take it.",
+            state=str(state),
+        )
+
+
+def _invalid(reason: str, remedy: str) -> LedgerError:
+    return LedgerError("invalid", reason, remedy)
+
+
+def _member(
+    draft: Draft,
+    view: RunView,
+    wait_id: UUID,
+    ordinal: int,
+    spec: MemberSpec,
+    effects: Mapping[str, EffectRow],
+    ask: Ask,
+    deadline: datetime,
+) -> MemberRow:
+    effect = effects.get(spec.effect) if spec.effect else None
+    outcome = ""
+    if spec.kind is MemberKind.TIMER and spec.at is not None and spec.at <= draft.at:
+        outcome = Outcome.DUE
+    elif effect is not None and spec.kind is MemberKind.APPROVAL:
+        outcome = ask(effect, deadline) or ""
+    elif effect is not None and effect.state not in OPEN_EFFECTS | {EffectState.PROPOSED}:
+        outcome = effect.state
+    since = spec.since or view.instance_opened_at or view.run.created_at
+    return MemberRow(
+        id=draft.mint(),
+        wait_id=wait_id,
+        ordinal=ordinal,
+        kind=spec.kind,
+        state=state_of(outcome),
+        outcome=outcome,
+        due_at=spec.at,
+        effect_id=effect.id if effect else None,
+        event_source=spec.source,
+        event_type=spec.type,
+        event_subject=spec.subject,
+        since=since if spec.kind is MemberKind.EVENT else None,
+        event_id=None,
+        met_at=draft.at if outcome else None,
+    )
