@@ -156,9 +156,13 @@ class Body:
     def commitment(self) -> bytes:
         return commit(self.salt, self.content)
 
+    def commitment_of(self, content: bytes) -> bytes:
+        """What other content would be committed to under this salt."""
+        return commit(self.salt, content)
+
     def same(self, content: bytes) -> bool:
         """Does other content have this commitment?"""
-        return self.content == content
+        return self.commitment_of(content) == self.commitment
 
 
 def rfc3339(at: datetime) -> str:
