@@ -101,7 +101,7 @@ def test_a_violated_constraint_is_named_and_nothing_is_written(world: World) -> 
 def test_an_unknown_column_is_a_fault_of_ours_and_is_said_aloud(world: World) -> None:
     run_id = world.start_run()
     with pytest.raises(ValueError, match="no columns"):
-        writer.apply(_change(world, run_id, inserts=(Insert("wake", {"nonsense": 1}),)))
+        writer.apply(_change(world, run_id, inserts=(Insert("wake", {"id": uuid4(), "nonsense": 1}),)))
 
 
 def test_each_change_adds_one_entry_that_lists_its_rows(world: World) -> None:
