@@ -203,7 +203,7 @@ def test_administration_that_changes_while_a_change_waits_for_its_lock_is_seen(w
 
 def _wait_for_a_blocked_writer(cursor: Any) -> None:
     for _ in range(500):
-        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
         if cursor.fetchone()[0]:
             return
         cursor.execute("SELECT pg_sleep(0.01)")
