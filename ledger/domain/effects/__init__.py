@@ -19,7 +19,7 @@ from ledger.domain.effects.base import (
     subject_digest,
     subject_of,
 )
-from ledger.domain.effects.looks import Look, apply_look, begin_replay, horizon, pause, verdict
+from ledger.domain.effects.looks import Judged, Look, apply_look, begin_replay, horizon, pause, verdict
 from ledger.domain.effects.permits import INCURABLE, PermitAsk, calls_out, permit, send_to_wake
 from ledger.domain.effects.proposals import (
     ProposalSpec,
@@ -45,6 +45,7 @@ __all__ = [
     "EffectRow",
     "EffectState",
     "FailCause",
+    "Judged",
     "Look",
     "LookAnswer",
     "PermitAsk",

@@ -7,42 +7,19 @@ from typing import TYPE_CHECKING
 from ledger.domain import waits, wakes
 from ledger.domain.drafts import Draft
 from ledger.domain.effects.base import EffectRow
-from ledger.domain.handoffs import HandoffState, open_handoff
+from ledger.domain.handoffs import open_handoff
 from ledger.domain.runs import ENDED, Status, end_ownership, to_status
-from ledger.domain.waits import MemberKind, MemberState, SetState
+from ledger.domain.waits.closing import Withdraw
+from ledger.domain.waits.rows import SetState
 from ledger.domain.wakes import WakeState
 
 if TYPE_CHECKING:
     from ledger.domain.views import RunView
 
 
-def settled(draft: Draft, view: RunView, effect: EffectRow) -> None:
+def settled(draft: Draft, view: RunView, effect: EffectRow, withdraw: Withdraw | None = None) -> None:
     """An effect left `unknown`, or an accepted one came to its end: whoever waits for it goes on."""
-    status = view.head.status
-    if status is Status.WAITING:
-        for member in view.members:
-            if (
-                member.kind is MemberKind.EFFECT
-                and member.effect_id == effect.id
-                and member.state is MemberState.OPEN
-            ):
-                waits.meet(draft, view, member, str(effect.state))
-    elif status is Status.WAKING:
-        wakes.queue(draft, view, "effect-settled")
-    elif status is Status.BLOCKED:
-        _unblock(draft, view, effect)
-
-
-def _unblock(draft: Draft, view: RunView, effect: EffectRow) -> None:
-    """What a person was asked to find out is known now: if nobody has taken it yet, nobody needs to."""
-    handoff = view.handoff
-    if handoff is None or handoff.effect_id != effect.id or handoff.state is not HandoffState.OPEN:
-        return
-    draft.move(
-        "handoff", handoff.id, {"state": handoff.state}, state=HandoffState.WITHDRAWN, closed_at=draft.at
-    )
-    to_status(draft, view, "effect_settled", Status.WAKING)
-    wakes.queue(draft, view, "effect-settled")
+    waits.meet(draft, view, effect_id=effect.id, outcome=str(effect.state), withdraw=withdraw)
 
 
 def contradicted(draft: Draft, view: RunView, effect: EffectRow, *, blocks: bool = True) -> None:
@@ -50,11 +27,11 @@ def contradicted(draft: Draft, view: RunView, effect: EffectRow, *, blocks: bool
     if blocks:
         to_person(draft, view, effect, "effect-disputed", "contradiction")
     elif view.head.status is Status.WAKING:
-        wakes.queue(draft, view, "effect-unknown")
+        wakes.queue(draft, view, "effect_unknown")
     elif view.head.status is Status.READY:
         end_ownership(draft, view)
         to_status(draft, view, "effect_settled", Status.WAKING)
-        wakes.queue(draft, view, "effect-unknown")
+        wakes.queue(draft, view, "effect_unknown")
 
 
 def to_person(draft: Draft, view: RunView, effect: EffectRow, reason: str, event: str) -> bool:

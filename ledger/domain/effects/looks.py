@@ -25,6 +25,7 @@ from ledger.domain.effects.endings import contradicted, settled, to_person
 from ledger.domain.effects.settles import committed, reopened, unknown
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Status
+from ledger.domain.waits.closing import Withdraw
 
 if TYPE_CHECKING:
     from ledger.domain.views import RunView
@@ -77,6 +78,7 @@ class _Asked:
     effect: EffectRow
     target: TargetRow
     look: Look
+    withdraw: Withdraw | None
 
     @property
     def reference(self) -> str:
@@ -88,13 +90,15 @@ class _Asked:
         return moment is not None and self.look.asked_at >= moment
 
 
-def apply_look(draft: Draft, view: RunView, effect: EffectRow, look: Look) -> tuple[EffectRow, bool]:
+def apply_look(
+    draft: Draft, view: RunView, effect: EffectRow, look: Look, withdraw: Withdraw | None = None
+) -> tuple[EffectRow, bool]:
     """Record a target's answer and let it count where the table allows. Answers the effect and whether it counted."""
     if look.evidence is not None:
         draft.body(look.evidence)
     moved = None
     if look.attempt == effect.attempt or look.answer is LookAnswer.APPLIED:
-        asked = _Asked(draft, view, effect, view.targets[effect.target_id], look)
+        asked = _Asked(draft, view, effect, view.targets[effect.target_id], look, withdraw)
         moved = _TABLE.get(effect.state, _nothing)(asked)
     said = Said(
         kind=ReportKind.LOOKUP,
@@ -186,13 +190,13 @@ def _applied(asked: _Asked) -> EffectRow:
         reference=asked.reference,
         result_id=evidence.id if evidence else None,
     )
-    settled(asked.draft, asked.view, moved)
+    settled(asked.draft, asked.view, moved, asked.withdraw)
     return moved
 
 
 def _not_done(asked: _Asked, cause: FailCause) -> EffectRow:
     moved = _fail(asked.draft, asked.effect, "look", cause, asked.reference)
-    settled(asked.draft, asked.view, moved)
+    settled(asked.draft, asked.view, moved, asked.withdraw)
     return moved
 
 
@@ -256,47 +260,58 @@ def begin_replay(draft: Draft, view: RunView, effect: EffectRow) -> None:
 VERDICTS = frozenset({FailCause.CONFIRMED_ABSENT, FailCause.REJECTED})
 
 
-def verdict(
-    draft: Draft, view: RunView, effect: EffectRow, outcome: EffectState, cause: str, evidence: Body, reference: str = ""
-) -> EffectRow:
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a person says happened, and how they know. `cause` goes with failed."""
+
+    outcome: EffectState
+    evidence: Body
+    cause: str = ""
+    reference: str = ""
+
+
+def verdict(draft: Draft, view: RunView, effect: EffectRow, judged: Judged, withdraw: Withdraw | None = None) -> EffectRow:
     """A person says what happened, with evidence.
 
     Out of `unknown` it decides; against a recorded outcome it reopens `failed` and disputes `committed`. Raises LedgerError `invalid`, `wrong-state`.
     """
-    failing = outcome is EffectState.FAILED
-    if outcome not in (EffectState.COMMITTED, EffectState.FAILED) or failing != (cause in VERDICTS) or len(reference) > 200:
+    failing = judged.outcome is EffectState.FAILED
+    if judged.outcome not in (EffectState.COMMITTED, EffectState.FAILED) or failing != (judged.cause in VERDICTS):
         raise LedgerError(
             "invalid",
             "a verdict is committed, or failed as confirmed_absent or rejected",
-            "Choose one of the three; a reference has at most 200 characters.",
+            "Choose one of the three.",
         )
-    draft.body(evidence)
-    moved = _judge(draft, view, effect, outcome, cause, reference or effect.reference)
+    if len(judged.reference) > 200:
+        raise LedgerError("invalid", "the reference has more than 200 characters", "Send the target's own reference.")
+    draft.body(judged.evidence)
+    moved = _judge(draft, view, effect, judged, withdraw)
     said = Said(
         kind=ReportKind.VERDICT,
-        answer=str(outcome),
+        answer=str(judged.outcome),
         attempt=effect.attempt,
-        cause=cause,
-        reference=reference,
-        evidence=(evidence.id, evidence.commitment),
+        cause=judged.cause,
+        reference=judged.reference,
+        evidence=(judged.evidence.id, judged.evidence.commitment),
     )
     report(draft, effect, said, counted=moved is not None)
     return moved or effect
 
 
 def _judge(
-    draft: Draft, view: RunView, effect: EffectRow, outcome: EffectState, cause: str, reference: str
+    draft: Draft, view: RunView, effect: EffectRow, judged: Judged, withdraw: Withdraw | None
 ) -> EffectRow | None:
+    reference = judged.reference or effect.reference
     if effect.state is EffectState.UNKNOWN:
-        if outcome is EffectState.FAILED:
-            moved = _fail(draft, effect, "verdict", FailCause(cause), reference)
+        if judged.outcome is EffectState.FAILED:
+            moved = _fail(draft, effect, "verdict", FailCause(judged.cause), reference)
         else:
             moved = committed(draft, view, effect, "verdict", reference=reference, result_id=None)
-        settled(draft, view, moved)
+        settled(draft, view, moved, withdraw)
         return moved
-    if effect.state is EffectState.FAILED and outcome is EffectState.COMMITTED:
+    if effect.state is EffectState.FAILED and judged.outcome is EffectState.COMMITTED:
         return reopened(draft, view, effect, reference=reference)
-    if effect.state is EffectState.COMMITTED and outcome is EffectState.FAILED:
+    if effect.state is EffectState.COMMITTED and judged.outcome is EffectState.FAILED:
         return dispute(draft, view, effect)
     raise LedgerError(
         "wrong-state",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ledger.domain import authority, runs, wakes
-from ledger.domain.authority import Verdict
 from ledger.domain.drafts import Draft
 from ledger.domain.effects.base import (
     MACHINE,
@@ -37,7 +36,8 @@ INCURABLE = frozenset({"changed", "policy-denies", "grant-missing", "grant-void"
 @dataclass(frozen=True, slots=True)
 class PermitAsk:
     """What a permit is decided from beside the run's view: earlier permits of the effect, newest first; the newest observation of its resource, and
-    whether that was made for this very call; how long a permit may wait to be sent; the key behind the call."""
+    whether that was made for this very call; how long a permit may wait to be sent; the key behind the call; what the people's side says against the
+    votes behind the grant."""
 
     fence: Fence
     permits: Sequence[PermitRow]
@@ -45,6 +45,7 @@ class PermitAsk:
     seen_now: bool
     send_within: timedelta
     key_id: UUID | None
+    doubt: str = ""
 
 
 def permit(draft: Draft, view: RunView, effect: EffectRow, ask: PermitAsk) -> tuple[EffectRow, PermitRow, bool]:
@@ -68,7 +69,7 @@ def permit(draft: Draft, view: RunView, effect: EffectRow, ask: PermitAsk) -> tu
     check_accounted(view, effect)
     _check_retry(draft, effect, target)
     _check_subject(effect, target)
-    grant_id = _authority(draft, view, effect)
+    grant_id = _authority(draft, view, effect, ask.doubt)
     _check_observed(draft, view, effect, target, ask)
     draft.before(lease.expires_at)
     return _write(draft, view, effect, target, lease, ask, grant_id)
@@ -161,13 +162,8 @@ def _check_subject(effect: EffectRow, target: TargetRow) -> None:
         )
 
 
-def _authority(draft: Draft, view: RunView, effect: EffectRow) -> UUID | None:
-    required = authority.requirement(view.policy, effect.tool)
-    if required.verdict is Verdict.DENY:
-        raise LedgerError(
-            "policy-denies", "the policy in force denies this tool", "Ask an administrator, or do without it."
-        )
-    grant = authority.use_grant(draft, view, effect, required)
+def _authority(draft: Draft, view: RunView, effect: EffectRow, doubt: str) -> UUID | None:
+    grant = authority.use_grant(draft, view, effect, authority.requirement(view.policy, effect.tool), doubt)
     return grant.id if grant is not None else None
 
 
@@ -253,4 +249,4 @@ def send_to_wake(draft: Draft, view: RunView, refusal: LedgerError, ask: PermitA
         observe(draft, view, ask.seen)
     runs.end_ownership(draft, view)
     runs.to_status(draft, view, "permit_refused")
-    wakes.queue(draft, view, f"permit-{refusal.code}")
+    wakes.queue(draft, view, f"permit_refused:{refusal.code}")

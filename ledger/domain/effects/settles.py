@@ -26,6 +26,7 @@ from ledger.domain.effects.base import (
 from ledger.domain.effects.endings import contradicted, settled
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Fence, Status
+from ledger.domain.waits.closing import Withdraw
 
 if TYPE_CHECKING:
     from ledger.domain.views import RunView
@@ -92,6 +93,7 @@ class _Report:
     spec: SettleSpec
     holder: bool
     result_id: UUID | None
+    withdraw: Withdraw | None
 
 
 def settle(
@@ -103,6 +105,7 @@ def settle(
     holder: bool,
     fence: Fence,
     result: Body | None = None,
+    withdraw: Withdraw | None = None,
 ) -> tuple[EffectRow, bool]:
     """Record what a worker says of its attempt, and let it count where the table allows. Answers the effect and whether it counted.
 
@@ -120,7 +123,7 @@ def settle(
     if result is not None:
         draft.body(result)
     current = holder and spec.attempt == effect.attempt
-    asked = _Report(draft, view, effect, spec, current, result.id if result else None)
+    asked = _Report(draft, view, effect, spec, current, result.id if result else None, withdraw)
     moved = _TABLE.get(effect.state, _evidence)(asked)
     counted = moved is not None
     said = Said(
@@ -173,7 +176,7 @@ def _unknown(asked: _Report) -> EffectRow | None:
     if spec.outcome is Settled.COMMITTED and asked.view.targets[effect.target_id].lookup is None:
         reference = spec.reference or effect.reference
         moved = committed(draft, asked.view, effect, "receipt", reference=reference, result_id=asked.result_id)
-        settled(draft, asked.view, moved)
+        settled(draft, asked.view, moved, asked.withdraw)
         return moved
     move(draft, effect, due_at=draft.at, reference=effect.reference or spec.reference)
     return None
@@ -240,7 +243,7 @@ def expire(draft: Draft, view: RunView) -> tuple[EffectRow, ...]:
     ]
     moved = _lapse(draft, late, "answer_by")
     if moved and view.head.status is Status.WAKING:
-        wakes.queue(draft, view, "effect-unknown")
+        wakes.queue(draft, view, "effect_unknown")
     return moved
 
 
