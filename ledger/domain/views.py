@@ -32,8 +32,8 @@ class RunRow:
 @dataclass(frozen=True, slots=True)
 class RunView:
     """`effects` are those of the current transition instance and every open one; `grants` the live ones; `wait`, `members`, `wake` and `handoff` the
-    open ones. `version` is that of the last checkpoint, `holder` the one that the lease's holder works under. `extras` are rows that registered ports asked for;
-    `instance_opened_at` is when the present transition instance was."""
+    open ones. `version` is that of the last checkpoint, `holder` the one that the lease's holder works under. `extras` are rows that registered
+    ports asked for; `instance_opened_at` is when the present transition instance was."""
 
     now: datetime
     tenant_seq: int
