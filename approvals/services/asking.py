@@ -17,9 +17,7 @@ from ledger.domain.views import RunView
 from ledger.services.facts import Part, load
 from ledger.services.ports import Ask
 
-_OPEN_EFFECTS = (
-    "(SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state IN ('proposed', 'in_flight', 'unknown', 'failed'))"
-)
+_OPEN_EFFECTS = "(SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state IN ('proposed', 'in_flight', 'unknown', 'failed'))"
 _CURRENT = f"t.run_id = %s AND (t.state = 'pending' OR t.subject_id IN {_OPEN_EFFECTS})"
 
 
