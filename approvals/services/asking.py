@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from approvals.domain import requests as rules
@@ -62,9 +61,7 @@ class People:
 
     def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
         """Withdraw the pending requests of these effects (None: of the whole run)."""
-        for request in requests_of(view):
-            if request.state is RequestState.PENDING and (effect_ids is None or request.subject_id in effect_ids):
-                rules.close(draft, request, "withdraw", cause)
+        rules.withdraw(draft, view, effect_ids, cause)
 
     def still_good(self, grant: GrantRow, view: RunView) -> str:
         """Would the votes behind a grant, of those who still may vote, still make the quorum? '' or why not."""
@@ -82,11 +79,6 @@ class People:
         return "" if reached(needs.rules, groups) else "votes-lost"
 
 
-def requests_of(view: RunView) -> list[RequestRow]:
-    """The run's requests that a verb may touch."""
-    return [load(RequestRow, row) for row in view.extras["requests"]]
-
-
 def revision_of(view: RunView, request: RequestRow) -> RevisionRow:
     """The request's current revision."""
     return next(load(RevisionRow, row) for row in view.extras["revisions"] if row["request_id"] == request.id)
@@ -95,14 +87,13 @@ def revision_of(view: RunView, request: RequestRow) -> RevisionRow:
 def excluded(view: RunView) -> frozenset[UUID]:
     """Four eyes: neither the person the agent acts for nor the agent's owner decides what it asks."""
     people = {view.run.on_behalf_of_id}
-    agents: list[dict[str, Any] | None] = view.extras["asking_agent"]
-    people |= {agent["owner_id"] for agent in agents if agent is not None}
+    people |= {agent["owner_id"] for agent in view.extras["asking_agent"] if agent}
     return frozenset(person for person in people if person is not None)
 
 
 def _current(view: RunView, effect_id: UUID) -> tuple[RequestRow | None, RevisionRow | None]:
     """The effect's request that can be asked again, with its revision. What was denied, expired or withdrawn stays so."""
-    own = [request for request in requests_of(view) if request.subject_id == effect_id]
+    own = [request for request in rules.rows_of(view) if request.subject_id == effect_id]
     again = [request for request in own if rules.MACHINE.can(request.state, "revise")]
     return (again[-1], revision_of(view, again[-1])) if again else (None, None)
 
