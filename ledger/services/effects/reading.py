@@ -54,7 +54,7 @@ def seat(run_id: UUID, effect_id: UUID, tenant_id: UUID | None, **extra: Part) -
 
 
 def permit_parts(effect_id: UUID) -> dict[str, Part]:
-    """What a permit is decided from: the last permit, the request's bytes, grants that still cover attempts, the newest observation of the resource."""
+    """What a permit is decided from: last permit, request, usable grants, newest observation of the resource."""
     one = (effect_id,)
     return {
         "permits": Part("permit", "t.effect_id = %s", one, many=True, order="t.attempt DESC", limit=1),
