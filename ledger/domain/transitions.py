@@ -231,7 +231,9 @@ def _renewed(opening: Opening, effect: EffectRow, seen: Mapping[UUID, UUID]) -> 
         "observed_version": version,
         "subject_digest": effects.subject_digest(subject),
     }
-    opening.draft.move("effect", effect.id, {"state": effect.state, "observed_version": effect.observed_version}, **values)
+    opening.draft.move(
+        "effect", effect.id, {"state": effect.state, "observed_version": effect.observed_version}, **values
+    )
     return replace(effect, **values)
 
 
