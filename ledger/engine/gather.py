@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from ledger.domain import decisions
-from ledger.domain.authority import Requirement, Verdict, requirement
+from ledger.domain.authority import Requirement, Verdict, grant_of, requirement
 from ledger.domain.checkpoints import VersionRow, accepted_versions
 from ledger.domain.effects import OPEN, EffectRow, EffectState, SeenVersion
 from ledger.domain.runs import Intent
@@ -86,13 +86,17 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
 def _read(run_id: UUID, wake: WakeRow) -> Background:
     head = "(SELECT h.{} FROM ledger_run_head h WHERE h.run_id = %s)"
     last = f"t.run_id = %s AND t.seq = {head.format('checkpoint_seq')}"
-    state = f"(SELECT c.state_id FROM ledger_checkpoint c WHERE c.run_id = %s AND c.seq = {head.format('checkpoint_seq')})"
+    state = (
+        f"(SELECT c.state_id FROM ledger_checkpoint c WHERE c.run_id = %s AND c.seq = {head.format('checkpoint_seq')})"
+    )
     of_instance = f"s.run_id = %s AND s.instance_id = {head.format('instance_id')}"
     view = run_view(
         run_id,
         checkpoint=Part("checkpoint", last, (run_id,) * 2),
         state=Part("body", f"t.id = {state}", (run_id,) * 2),
-        entries=Part("journal_entry", "t.stream_id = %s", (run_id,), many=True, order="t.seq DESC", limit=integrity.ENTRIES),
+        entries=Part(
+            "journal_entry", "t.stream_id = %s", (run_id,), many=True, order="t.seq DESC", limit=integrity.ENTRIES
+        ),
         versions=Part(
             "workflow_version",
             f"t.workflow_id = {head.format('workflow_id')}",
@@ -114,7 +118,9 @@ def _read(run_id: UUID, wake: WakeRow) -> Background:
             (run_id,) * 2,
             many=True,
         ),
-        decided=Part("decision", "t.run_id = %s", (run_id,), many=True, order="t.decided_at DESC", limit=DECISIONS_READ),
+        decided=Part(
+            "decision", "t.run_id = %s", (run_id,), many=True, order="t.decided_at DESC", limit=DECISIONS_READ
+        ),
         agent=Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
     )
     extras = view.extras
@@ -232,7 +238,10 @@ def _expired_asks(known: Background) -> dict[UUID, str]:
     return {
         member.effect_id: "expired"
         for member in known.members
-        if member.wait_id == last.id and member.kind is MemberKind.APPROVAL and member.effect_id and member.met_at is None
+        if member.wait_id == last.id
+        and member.kind is MemberKind.APPROVAL
+        and member.effect_id
+        and member.met_at is None
     }
 
 
@@ -240,7 +249,7 @@ def _why_ask(view: RunView, effect: EffectRow, wanted: Requirement) -> str:
     """Why leave must be asked for (again), or '' when it needn't."""
     if wanted.verdict is not Verdict.APPROVE:
         return ""
-    grant = view.grant_for(effect.id)
+    grant = grant_of(view, effect.id)
     if grant is None:
         return "missing"
     if grant.use_by <= view.now:
@@ -260,7 +269,7 @@ def _policy(view: RunView, effect: EffectRow, wanted: Requirement) -> Check:
 
 
 def _grant(view: RunView, effect: EffectRow, why: str) -> Check:
-    grant = view.grant_for(effect.id)
+    grant = grant_of(view, effect.id)
     recorded = grant.subject_digest.hex()[:16] if grant else ""
     observed = effect.subject_digest.hex()[:16]
     if why in {"changed", "policy_changed"}:

@@ -43,7 +43,9 @@ def close(caller: Caller, handoff_id: UUID, outcome: Outcome, reason: str) -> No
     text = reason.strip()
     if not text or len(text) > LONGEST_REASON:
         raise LedgerError(
-            "invalid", f"a reason of 1 to {LONGEST_REASON} characters is needed", "Say why, for whoever reads the record."
+            "invalid",
+            f"a reason of 1 to {LONGEST_REASON} characters is needed",
+            "Say why, for whoever reads the record.",
         )
 
     def write(draft: Draft, view: RunView, handoff: HandoffRow) -> bool:
@@ -60,9 +62,7 @@ def _person(caller: Caller) -> UUID:
     return caller.person_id
 
 
-def _act(
-    caller: Caller, handoff_id: UUID, verb: str, write: Callable[[Draft, RunView, HandoffRow], bool]
-) -> None:
+def _act(caller: Caller, handoff_id: UUID, verb: str, write: Callable[[Draft, RunView, HandoffRow], bool]) -> None:
     person = _person(caller)
     mine = Part("handoff", "t.id = %s AND t.tenant_id = %s", (handoff_id, caller.tenant_id))
     found = facts.read(handoff=mine).row("handoff")
