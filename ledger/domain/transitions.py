@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from ledger.domain import effects, handoffs, runs, waits, wakes
-from ledger.domain.authority import GrantState
+from ledger.domain.authority import void_grant
 from ledger.domain.canonical import digest
 from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, insert_checkpoint
 from ledger.domain.decisions import Decided, Facts
@@ -176,7 +176,7 @@ def _replan(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
         raise ValueError("a run without a whole checkpoint is handed off, never replanned")
     for effect in _proposed(view):
         effects.withdraw(draft, view, effect, WithdrawCause.SUPERSEDED)
-    _void(draft, view, {grant.subject_id for grant in view.grants}, "superseded")
+    _void(draft, view, "superseded")
     opening.withdraw("superseded")
     runs.leave_instance(draft, view)
     to = gathered.facts.replan_to
@@ -207,7 +207,6 @@ def _ask_again(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
         if effect.id not in gathered.ask:
             continue
         asked[effect.name] = _renewed(opening, effect, seen)
-    _void(draft, view, {effect.id for effect in asked.values()}, "changed")
     draft.head(asks=view.head.asks + 1)
     _wait(
         opening,
@@ -226,23 +225,26 @@ def _renewed(opening: Opening, effect: EffectRow, seen: Mapping[UUID, UUID]) -> 
     version = opening.gathered.sightings[effect.id].version
     target = opening.view.targets[effect.target_id]
     subject = effects.subject_of(replace(effect, observed_version=version), target)
-    values = {
-        "observation_id": seen[effect.id],
-        "observed_version": version,
-        "subject_digest": effects.subject_digest(subject),
-    }
-    opening.draft.move(
-        "effect", effect.id, {"state": effect.state, "observed_version": effect.observed_version}, **values
+    bound = replace(
+        effect,
+        observation_id=seen[effect.id],
+        observed_version=version,
+        subject_digest=effects.subject_digest(subject),
     )
-    return replace(effect, **values)
+    opening.draft.move(
+        "effect",
+        effect.id,
+        {"state": effect.state, "observed_version": effect.observed_version},
+        observation_id=bound.observation_id,
+        observed_version=bound.observed_version,
+        subject_digest=bound.subject_digest,
+    )
+    return bound
 
 
-def _void(draft: Draft, view: RunView, subjects: set[UUID], cause: str) -> None:
+def _void(draft: Draft, view: RunView, cause: str) -> None:
     for grant in view.grants:
-        if grant.subject_id in subjects:
-            draft.move(
-                "grant", grant.id, {"state": GrantState.LIVE}, state=GrantState.VOIDED, cause=cause, closed_at=draft.at
-            )
+        void_grant(draft, grant, cause)
 
 
 def _retry_later(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
@@ -283,7 +285,7 @@ def _finish(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
     draft, view = opening.draft, opening.view
     for effect in _proposed(view):
         effects.withdraw(draft, view, effect, WithdrawCause.CANCELLED)
-    _void(draft, view, {grant.subject_id for grant in view.grants}, "cancelled")
+    _void(draft, view, "cancelled")
     opening.withdraw("cancelled")
     runs.end_ownership(draft, view)
     runs.leave_instance(draft, view)

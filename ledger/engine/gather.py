@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from ledger.domain import decisions
-from ledger.domain.authority import Requirement, Verdict, requirement
+from ledger.domain.authority import Requirement, Verdict, grant_of, requirement
 from ledger.domain.checkpoints import VersionRow, accepted_versions
 from ledger.domain.effects import OPEN, EffectRow, EffectState, SeenVersion
 from ledger.domain.runs import Intent
@@ -125,7 +125,7 @@ def _read(run_id: UUID, wake: WakeRow) -> Background:
     )
     extras = view.extras
     versions = [facts.load(VersionRow, row) for row in extras["versions"]]
-    agent = extras["agent"][0]
+    agent: Row | None = extras["agent"][0]
     return Background(
         view=view,
         wake=wake,
@@ -249,7 +249,7 @@ def _why_ask(view: RunView, effect: EffectRow, wanted: Requirement) -> str:
     """Why leave must be asked for (again), or '' when it needn't."""
     if wanted.verdict is not Verdict.APPROVE:
         return ""
-    grant = view.grant_for(effect.id)
+    grant = grant_of(view, effect.id)
     if grant is None:
         return "missing"
     if grant.use_by <= view.now:
@@ -269,7 +269,7 @@ def _policy(view: RunView, effect: EffectRow, wanted: Requirement) -> Check:
 
 
 def _grant(view: RunView, effect: EffectRow, why: str) -> Check:
-    grant = view.grant_for(effect.id)
+    grant = grant_of(view, effect.id)
     recorded = grant.subject_digest.hex()[:16] if grant else ""
     observed = effect.subject_digest.hex()[:16]
     if why in {"changed", "policy_changed"}:
@@ -290,7 +290,7 @@ def _target(
     answer = observe.observe(target, effect.resource)
     if isinstance(answer, observe.Unseen):
         return Check("target", Answer.CANNOT_TELL, answer.reason[:40], effect.observed_version, "", str(effect.id))
-    body = new_body(answer.body, view.now)
+    body = new_body(answer.body, view.now, answer.media)
     seen[effect.id] = SeenVersion(target.id, effect.resource, answer.version, answer.at, "wake", body)
     if answer.version == effect.observed_version:
         return Check("target", Answer.PASS, "same", effect.observed_version, answer.version, str(effect.id))

@@ -3,7 +3,7 @@
 A set closes when its mode is satisfied, when a member can no longer be met, or at its deadline; closing it wakes the run.
 """
 
-from ledger.domain.waits.closing import Withdraw, close, due, look, meet, state_of, verdict
+from ledger.domain.waits.closing import Withdraw, close, due, effect_settled, look, meet, state_of, verdict
 from ledger.domain.waits.opening import MAX_MEMBERS, Ask, MemberSpec, WaitSpec, check, open_set
 from ledger.domain.waits.rows import (
     DEAD,
@@ -43,6 +43,7 @@ __all__ = [
     "check",
     "close",
     "due",
+    "effect_settled",
     "look",
     "meet",
     "open_set",

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from ledger.domain import runs, wakes
 from ledger.domain.drafts import Draft
+from ledger.domain.handoffs import HandoffState
 from ledger.domain.runs import Intent, Status
 from ledger.domain.waits.rows import (
     DEAD,
@@ -62,16 +63,19 @@ def due(deadline: datetime, members: Sequence[MemberRow]) -> datetime:
 def meet(
     draft: Draft,
     view: RunView,
-    member: MemberRow,
-    outcome: str,
+    member: MemberRow | None = None,
+    outcome: str = "",
     event_id: UUID | None = None,
     *,
+    effect_id: UUID | None = None,
     withdraw: Withdraw | None = None,
 ) -> bool:
-    """A member came to its outcome. True when that closed the set.
+    """A member came to its outcome; with `effect_id`, an effect did (see `effect_settled`). True when that closed the set.
 
     A member that isn't open any more, or isn't of the open set, changes nothing.
     """
+    if member is None:
+        return effect_id is not None and effect_settled(draft, view, effect_id, outcome, withdraw)
     return _meet(draft, view, {member.id: outcome}, event_id, withdraw)
 
 
@@ -173,3 +177,36 @@ def _close(
 def _wake(draft: Draft, view: RunView, reason: str) -> None:
     runs.to_status(draft, view, "wait_closed")
     wakes.queue(draft, view, reason)
+
+
+def effect_settled(
+    draft: Draft, view: RunView, effect_id: UUID, outcome: str, withdraw: Withdraw | None = None
+) -> bool:
+    """An effect's outcome came to be known while nobody worked on the run: what that moves. True when the run moved."""
+    status = view.head.status
+    if status is Status.WAITING:
+        waiting = {
+            member.id: outcome
+            for member in view.members
+            if member.kind is MemberKind.EFFECT and member.effect_id == effect_id
+        }
+        return _meet(draft, view, waiting, None, withdraw)
+    if status is Status.WAKING:
+        wakes.queue(draft, view, "effect_settled")
+        return True
+    if status is Status.READY:
+        runs.close_clearance(draft, view, runs.ClearanceState.STALE)
+        runs.to_status(draft, view, "effect_settled")
+        wakes.queue(draft, view, "effect_settled")
+        return True
+    handoff = view.handoff
+    if status is Status.BLOCKED and handoff is not None and handoff.effect_id == effect_id:
+        if handoff.state is not HandoffState.OPEN:
+            return False
+        draft.move(
+            "handoff", handoff.id, {"state": HandoffState.OPEN}, state=HandoffState.WITHDRAWN, closed_at=draft.at
+        )
+        runs.to_status(draft, view, "effect_settled", Status.WAKING)
+        wakes.queue(draft, view, "effect_settled")
+        return True
+    return False
