@@ -14,7 +14,7 @@ from ledger.api.shapes.effects import CommitSettleBody, EffectJSON, ProposalBody
 from ledger.api.shapes.waits import WaitBody
 from ledger.domain.commits import ENDS, Next, NextKind
 from ledger.domain.errors import LedgerError
-from ledger.domain.runs import Fence
+from ledger.domain.runs import ClearanceRow, Fence
 from ledger.models import Checkpoint
 from ledger.services.checkpoints import CommitSpec, Committed
 
@@ -74,29 +74,47 @@ class CommitBody(Exact):
         )
 
 
+class ClearanceJSON(BaseModel):
+    """Leave to go on with the next transition."""
+
+    id: UUID
+    valid_until: str
+    targets: list[str]
+    tools: list[str]
+
+
 class CommitAnswer(BaseModel):
-    """`fence` only while the caller still holds the run; `clearance` only where it may go on at once."""
+    """`fence` is the one that this was committed under; it holds on only while `status` is running. `clearance` where the caller may go on at once."""
 
     seq: int
     digest: str
     status: str
-    fence: str | None
+    fence: str
     transition: str
     instance: UUID
-    clearance: UUID | None
+    clearance: ClearanceJSON | None
     effects: dict[str, EffectJSON]
 
 
-def committed_json(made: Committed, effects: Mapping[str, Any]) -> dict[str, Any]:
+def clearance_json(row: ClearanceRow | None) -> dict[str, Any] | None:
+    """A `ClearanceJSON`."""
+    if row is None:
+        return None
+    return {"id": row.id, "valid_until": row.valid_until, "targets": row.targets, "tools": row.tools}
+
+
+def committed_json(
+    made: Committed, fence: str, clearance: ClearanceRow | None, effects: Mapping[str, Any]
+) -> dict[str, Any]:
     """A `CommitAnswer`."""
     return {
         "seq": made.seq,
         "digest": made.digest,
         "status": made.status,
-        "fence": str(made.fence) if made.fence else None,
+        "fence": fence,
         "transition": made.transition,
         "instance": made.instance_id,
-        "clearance": made.clearance_id,
+        "clearance": clearance_json(clearance),
         "effects": effects,
     }
 

@@ -111,6 +111,10 @@ class EffectJSON(BaseModel):
     request: Any
 
 
+class ProposedJSON(EffectJSON):
+    seq: int | None = Field(default=None, description="The run's last checkpoint afterwards: a proposal is one of its own.")
+
+
 class EffectPage(BaseModel):
     effects: list[EffectJSON]
     next: str

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from ledger.api.answers import stored
 from ledger.api.parsing import Exact, FenceText, Name, Number
-from ledger.api.shapes.checkpoints import StateJSON
+from ledger.api.shapes.checkpoints import ClearanceJSON, StateJSON, clearance_json
 from ledger.api.shapes.effects import EffectJSON, effect_json
 from ledger.api.shapes.runs import RunJSON, claimed_json
 from ledger.domain.leases import Offer
@@ -79,13 +79,6 @@ class PacketCheckpointJSON(BaseModel):
     state: StateJSON
 
 
-class ClearanceJSON(BaseModel):
-    id: UUID
-    valid_until: str
-    targets: list[str]
-    tools: list[str]
-
-
 class PacketDecisionJSON(BaseModel):
     decision: str
     reasons: list[Any]
@@ -135,7 +128,6 @@ class ClaimAnswer(BaseModel):
 def packet_json(packet: Packet, *, holder: bool) -> dict[str, Any]:
     """A `PacketJSON`. The fence goes to the holder only: a stale worker that could read it would be one again."""
     checkpoint = packet.checkpoint
-    clearance = packet.clearance
     return {
         "run": claimed_json(packet.run, packet.workflow, packet.head.version, packet.head),
         "fence": str(packet.fence) if holder else None,
@@ -150,13 +142,7 @@ def packet_json(packet: Packet, *, holder: bool) -> dict[str, Any]:
             "version": checkpoint["version"],
             "state": {"json": packet.state.text, "salt": packet.state.salt, "commitment": packet.state.commitment},
         },
-        "clearance": clearance
-        and {
-            "id": clearance.id,
-            "valid_until": clearance.valid_until,
-            "targets": clearance.targets,
-            "tools": clearance.tools,
-        },
+        "clearance": clearance_json(packet.clearance),
         "decision": packet.decision
         and {"decision": packet.decision["decision"], "reasons": packet.decision["reasons"]},
         "effects": {
