@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -12,6 +12,7 @@ from ledger.domain.authority import Requirement
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow
 from ledger.domain.machines import Machine
+from ledger.domain.views import RunView
 
 EFFECT = "effect"
 """The kind of subject that is an agent's effect."""
@@ -63,6 +64,7 @@ class RequestRow:
     """A request as rules read it. `digest` is the subject's, of the current revision."""
 
     id: UUID
+    run_id: UUID
     subject_kind: str
     subject_id: UUID
     state: RequestState
@@ -190,3 +192,19 @@ def close(draft: Draft, request: RequestRow, event: str, cause: str = "", to: Re
         cause=cause,
         closed_at=draft.at,
     )
+
+
+def rows_of(view: RunView) -> list[RequestRow]:
+    """The run's requests that a verb may touch, from the view's extras."""
+    names = {item.name for item in fields(RequestRow)}
+    return [
+        RequestRow(**{**{name: row[name] for name in names}, "state": RequestState(row["state"])})
+        for row in view.extras["requests"]
+    ]
+
+
+def withdraw(draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
+    """Withdraw the pending requests of these effects (None: of the whole run)."""
+    for request in rows_of(view):
+        if request.state is RequestState.PENDING and (effect_ids is None or request.subject_id in effect_ids):
+            close(draft, request, "withdraw", cause)

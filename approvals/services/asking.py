@@ -17,9 +17,7 @@ from ledger.domain.views import RunView
 from ledger.services.facts import Part, load
 from ledger.services.ports import Ask
 
-_OPEN_EFFECTS = (
-    "(SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state IN ('proposed', 'in_flight', 'unknown', 'failed'))"
-)
+_OPEN_EFFECTS = "(SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state IN ('proposed', 'in_flight', 'unknown', 'failed'))"
 _CURRENT = f"t.run_id = %s AND (t.state = 'pending' OR t.subject_id IN {_OPEN_EFFECTS})"
 
 
@@ -64,9 +62,7 @@ class People:
 
     def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
         """Withdraw the pending requests of these effects (None: of the whole run)."""
-        for request in requests_of(view):
-            if request.state is RequestState.PENDING and (effect_ids is None or request.subject_id in effect_ids):
-                rules.close(draft, request, "withdraw", cause)
+        rules.withdraw(draft, view, effect_ids, cause)
 
     def still_good(self, grant: GrantRow, view: RunView) -> str:
         """Would the votes behind a grant, of those who still may vote, still make the quorum? '' or why not."""
@@ -84,11 +80,6 @@ class People:
         return "" if reached(needs.rules, groups) else "votes-lost"
 
 
-def requests_of(view: RunView) -> list[RequestRow]:
-    """The run's requests that a verb may touch."""
-    return [load(RequestRow, row) for row in view.extras["requests"]]
-
-
 def revision_of(view: RunView, request: RequestRow) -> RevisionRow:
     """The request's current revision."""
     return next(load(RevisionRow, row) for row in view.extras["revisions"] if row["request_id"] == request.id)
@@ -104,7 +95,7 @@ def excluded(view: RunView) -> frozenset[UUID]:
 
 def _current(view: RunView, effect_id: UUID) -> tuple[RequestRow | None, RevisionRow | None]:
     """The effect's request that can be asked again, with its revision. What was denied, expired or withdrawn stays so."""
-    own = [request for request in requests_of(view) if request.subject_id == effect_id]
+    own = [request for request in rules.rows_of(view) if request.subject_id == effect_id]
     again = [request for request in own if rules.MACHINE.can(request.state, "revise")]
     return (again[-1], revision_of(view, again[-1])) if again else (None, None)
 
