@@ -39,7 +39,9 @@ def commit_transition(request: HttpRequest, run_id: UUID, body: CommitBody) -> H
     now = facts.read().now if wait is not None and wait.relative() else None
     made, repeated = checkpoints.commit_transition(caller, run_id, body.spec(key, document(request), now))
     clearance = committed.clearance(made.clearance_id) if made.clearance_id else None
-    shown = committed.effects(run_id, [each.name for each in body.propose], _touched(body)) if _has_effects(body) else []
+    shown = (
+        committed.effects(run_id, [each.name for each in body.propose], _touched(body)) if _has_effects(body) else []
+    )
     return answer(
         committed_json(made, body.fence, clearance, effects_json(shown)), 200 if repeated else 201, replayed=repeated
     )

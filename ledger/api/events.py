@@ -46,7 +46,9 @@ def receive_event(request: HttpRequest) -> HttpResponse:
 def _binary(request: HttpRequest) -> dict[str, Any]:
     """A binary event in the JSON format. Raises LedgerError `unsupported-media` when no attribute came as a header."""
     document: dict[str, Any] = {
-        name.removeprefix(_PREFIX).lower(): unquote(value) for name, value in request.META.items() if name.startswith(_PREFIX)
+        name.removeprefix(_PREFIX).lower(): unquote(value)
+        for name, value in request.META.items()
+        if name.startswith(_PREFIX)
     }
     if "specversion" not in document:
         raise LedgerError(

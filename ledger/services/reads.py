@@ -100,7 +100,9 @@ def run_of_tenant(caller: Caller, run_id: UUID) -> Run:
 
 def missing(what: str) -> LedgerError:
     """The same words for what isn't there and for what the caller may not see."""
-    return LedgerError("not-found", f"there is no such {what} here", "Check the id, and that the key belongs to its tenant.")
+    return LedgerError(
+        "not-found", f"there is no such {what} here", "Check the id, and that the key belongs to its tenant."
+    )
 
 
 # Pages ------------------------------------------------------------------------------------------
