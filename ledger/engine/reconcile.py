@@ -87,14 +87,3 @@ def _by_replay(seen: EffectView, lookup: Mapping[str, Any], request: bytes, acto
         seconds=float(seen.target.call_limit),
     )
     return reading.read_replay(lookup, request, reply), reply
-
-
-def due(limit: int) -> int:
-    """Act on effects whose time has come, over all tenants. Answers how many there were."""
-    found = effects.due(limit)
-    for one in found:
-        if one.lapse:
-            effects.lapse(one.run_id)
-        else:
-            reconcile(one.effect_id)
-    return len(found)
