@@ -54,9 +54,9 @@ def _ask(seen: EffectView, actor: str) -> tuple[Reading, Reply | None]:
 
 def _by_key(seen: EffectView, lookup: Mapping[str, Any], request: bytes, at: datetime) -> tuple[Reading, Reply]:
     """By our key; where that finds nothing although the target once gave a reference, by that."""
-    key, reference = seen.row.key, seen.row.reference
-    reply = http.ask(seen.target, reading.fill(lookup["path"], key=key))
-    found = reading.read_by_key(lookup, request, key, reply)
+    reference = seen.row.reference
+    reply = http.ask(seen.target, reading.fill(lookup["path"], key=seen.row.key))
+    found = reading.read_by_key(lookup, request, reply)
     if found.answer is not LookAnswer.ABSENT:
         return found, reply
     if reference and "by_reference" in lookup:
