@@ -9,11 +9,24 @@ from ledger.domain.decisions import CLEARS, GRAVITY, RE_ASKS, RETRIES, Facts, de
 from ledger.domain.runs import Intent
 from ledger.domain.wakes import Answer, Check, DecisionKind
 
-NAMES = ("integrity", "attempts", "code", "effects", "deadline", "identity", "policy", "grant", "target", "something_new")
+NAMES = (
+    "integrity",
+    "attempts",
+    "code",
+    "effects",
+    "deadline",
+    "identity",
+    "policy",
+    "grant",
+    "target",
+    "something_new",
+)
 PLAIN = Facts(Intent.NONE, "ask_again", "", 0, 0)
 
 checks = st.lists(
-    st.builds(Check, st.sampled_from(NAMES), st.sampled_from(list(Answer)), st.sampled_from(["moved", "moved_unasked", "x"])),
+    st.builds(
+        Check, st.sampled_from(NAMES), st.sampled_from(list(Answer)), st.sampled_from(["moved", "moved_unasked", "x"])
+    ),
     max_size=8,
 )
 facts = st.builds(

@@ -136,7 +136,9 @@ def test_silence_does_what_the_wait_declared(
         assert world.effect(run_id).state == "withdrawn"
 
 
-def test_a_timer_that_was_due_before_the_deadline_counts_first_however_late_it_is_seen(world: World, clock: Clock) -> None:
+def test_a_timer_that_was_due_before_the_deadline_counts_first_however_late_it_is_seen(
+    world: World, clock: Clock
+) -> None:
     run_id = commit(world, world.claimed_run(), timer(10, 60, OnDeadline.CANCEL))
     clock.shift(3_600)
     assert waits.expire_due(run_id)
@@ -169,7 +171,16 @@ def test_a_policy_that_now_requires_more_asks_again(world: World, shop: Shop) ->
     run_id = asking(world)
     say(world, world.alice, run_id)
     world.policy(
-        ({"tool": "payments.*", "verdict": "approve", "group": "approvers", "quorum": 2, "decide_by": 60, "use_by": 60},)
+        (
+            {
+                "tool": "payments.*",
+                "verdict": "approve",
+                "group": "approvers",
+                "quorum": 2,
+                "decide_by": 60,
+                "use_by": 60,
+            },
+        )
     )
     decision = wake(world, run_id)
     assert decision.decision == "ask_again" and check(world, decision, "grant").reason == "policy_changed"

@@ -56,7 +56,9 @@ def timer(seconds: float, deadline: float = DAY, on_deadline: OnDeadline = OnDea
     """Wait for a time."""
     now = facts.read().now
     member = MemberSpec(MemberKind.TIMER, at=now + timedelta(seconds=seconds))
-    return Next(NextKind.WAIT, "issue", WaitSpec(SetMode.ANY, (member,), now + timedelta(seconds=deadline), on_deadline))
+    return Next(
+        NextKind.WAIT, "issue", WaitSpec(SetMode.ANY, (member,), now + timedelta(seconds=deadline), on_deadline)
+    )
 
 
 def asking(world: World, next_: Next | None = None, proposal: ProposalSpec | None = None) -> UUID:
