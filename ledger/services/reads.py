@@ -69,7 +69,7 @@ def workflows(caller: Caller) -> QuerySet[Any]:
 
 def _types(caller: Caller, verb: Verb) -> QuerySet[Any]:
     if caller.person_id is not None:
-        narrowed: QuerySet[Any] = permissions.visible(caller.person_id, verb).of(caller.tenant_id)  # type: ignore[attr-defined]
+        narrowed: QuerySet[Any] = permissions.visible(caller.person_id, verb).of(caller.tenant_id)
         return narrowed
     return WorkflowType.objects.of(caller.tenant_id)
 
