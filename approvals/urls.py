@@ -2,10 +2,13 @@
 
 from django.urls import path
 
-from approvals.views import access, inbox
+from approvals.views import access, approvals, inbox
 
 urlpatterns = [
     path("", access.home, name="home"),
     path("t/<slug:slug>/inbox/", inbox.inbox, name="inbox"),
     path("t/<slug:slug>/inbox/newer/", inbox.inbox_newer, name="inbox_newer"),
+    path("t/<slug:slug>/approvals/<uuid:request_id>/", approvals.approval, name="approval"),
+    path("t/<slug:slug>/approvals/<uuid:request_id>/newer/", approvals.approval_newer, name="approval_newer"),
+    path("t/<slug:slug>/approvals/<uuid:request_id>/decide/", approvals.approval_decide, name="approval_decide"),
 ]
