@@ -8,3 +8,10 @@ class ApprovalsConfig(AppConfig):
 
     name = "approvals"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """The ledger asks people through its port."""
+        from approvals.services.asking import People
+        from ledger.services import ports
+
+        ports.register(People())

@@ -59,6 +59,7 @@ CSRF_COOKIE_HTTPONLY = False  # htmx reads the token at send time, so a rotated 
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_NAME = "resumeapp_session"
 CSRF_COOKIE_NAME = "resumeapp_csrf"
+CSRF_FAILURE_VIEW = "approvals.views.errors.csrf_failure"
 SESSION_COOKIE_AGE = int(
     env.duration("RESUMEAPP_SESSION_AGE", "12h", "How long a person stays signed in.").total_seconds()
 )
@@ -103,6 +104,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "approvals.middleware.unstored",
 ]
 ROOT_URLCONF = "resumeapp.urls"
 WSGI_APPLICATION = "resumeapp.wsgi.application"
@@ -117,6 +119,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "approvals.context.console",
             ],
         },
     }

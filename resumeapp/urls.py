@@ -1,7 +1,7 @@
 """Every address of the product; apps bring their own under their prefix."""
 
 from django.contrib.auth.views import LoginView, LogoutView
-from django.urls import path
+from django.urls import include, path
 
 from resumeapp import health
 
@@ -15,4 +15,5 @@ urlpatterns = [
         name="sign_in",
     ),
     path("sign-out/", LogoutView.as_view(), name="sign_out"),
+    path("", include("approvals.urls")),
 ]

@@ -23,6 +23,7 @@ from ledger.domain.errors import LedgerError
 
 SAFE_INTEGER = 2**53 - 1
 SALT_BYTES = 16
+_EXPONENT_FROM = 1e21  # RFC 8785 writes an exponent from here on
 _BAD_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -94,6 +95,8 @@ def _integer(text: str) -> int:
 
 def _float(text: str) -> float:
     value = float(text)
+    if SAFE_INTEGER < abs(value) < _EXPONENT_FROM and value.is_integer():
+        return float(_integer(str(int(value))))  # its canonical form would be an integer that is refused
     if value in (float("inf"), float("-inf")):
         raise LedgerError("number-out-of-range", f"the number {text[:24]} is out of range", "Send it as a string.")
     return value
@@ -153,9 +156,13 @@ class Body:
     def commitment(self) -> bytes:
         return commit(self.salt, self.content)
 
+    def commitment_of(self, content: bytes) -> bytes:
+        """What other content would be committed to under this salt."""
+        return commit(self.salt, content)
+
     def same(self, content: bytes) -> bool:
         """Does other content have this commitment?"""
-        return self.content == content
+        return self.commitment_of(content) == self.commitment
 
 
 def rfc3339(at: datetime) -> str:

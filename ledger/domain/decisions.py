@@ -1,7 +1,7 @@
 """Decide a wake: checks and facts in, one decision out. Pure, total, deterministic.
 
-Every check that doesn't pass speaks for one decision; the gravest wins. So one more failed check can only make the decision graver, and what was refused
-stays refused. What no table foresees goes to a person.
+Every check that doesn't pass speaks for one decision; the gravest wins. So one more failed check can only make the decision graver, and what was
+refused stays refused. What no table foresees goes to a person.
 """
 
 from __future__ import annotations

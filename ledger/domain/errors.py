@@ -41,6 +41,7 @@ STATUS: Mapping[str, int] = {
     "already-decided": 409,
     "permit-out": 409,
     "not-cleared": 409,
+    "observation-due": 409,
     "busy": 409,
     "self-approval": 403,
     "not-eligible": 403,

@@ -30,7 +30,7 @@ def entry(change: Change, journalled: Journalled) -> bytes:
         keep = journalled(move.table)
         fields = {name: plain(value) for name, value in move.set.items() if name in keep}
         changes.append(_line(move.table, move.key, move.expect.get("state"), fields))
-    if change.head and change.expect_seq:
+    if change.head:
         keep = journalled(HEAD_TABLE[change.stream.kind])
         fields = {name: plain(value) for name, value in change.head.items() if name in keep}
         changes.append(_line(HEAD_TABLE[change.stream.kind], change.stream.id, None, fields))

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 
 from ledger.domain.change import Kind, Stream
 from ledger.domain.drafts import Draft
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Verb
 from ledger.models import Tenant
-from ledger.services import facts, permissions, writer
+from ledger.services import facts, locks, permissions, writer
 from ledger.services.conflicts import Conflict, conflict
 from ledger.services.facts import Part
 from ledger.services.ids import minter
@@ -58,7 +58,7 @@ def act(caller: Caller, verb: str) -> Iterator[Draft]:
 
 def draft_of(caller: Caller, verb: str) -> Draft:
     """A Draft on the stream of the caller's tenant, as of after its lock. Raises LedgerError `not-found`."""
-    lock(caller.tenant_id)
+    locks.tenant_head(caller.tenant_id)
     read = facts.read(tenant=Part("tenant_head", "t.tenant_id = %s", (caller.tenant_id,)))
     head = read.row("tenant")
     if head is None:
@@ -71,13 +71,6 @@ def draft_of(caller: Caller, verb: str) -> Draft:
         verb=verb,
         mint=minter(read.now),
     )
-
-
-def lock(tenant_id: UUID) -> None:
-    """Wait for the tenant's other administrative acts. SQLite's transaction is the lock."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1 FROM ledger_tenant_head WHERE tenant_id = %s FOR UPDATE", [tenant_id])
 
 
 def check(caller: Caller) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from ledger.domain import commits, effects
 from ledger.domain.authority import Verdict, requirement
-from ledger.domain.canonical import canonical, commit
+from ledger.domain.canonical import Body, canonical, commit
 from ledger.domain.change import Change
 from ledger.domain.commits import Commit, Next
 from ledger.domain.drafts import Draft
@@ -58,11 +58,11 @@ class Committed:
 
 
 def commit_transition(
-    caller: Caller, run_id: UUID, spec: CommitSpec, observations: Mapping[str, effects.SeenVersion] | None = None
+    caller: Caller, run_id: UUID, spec: CommitSpec, observations: Mapping[tuple[str, str], effects.SeenVersion] | None = None
 ) -> tuple[Committed, bool]:
     """Commit a transition; the same key and content again answers as before. Answers (what was committed, whether it was a repeat).
 
-    Two round trips on PostgreSQL, six with a request for approval. `observations` maps a proposal's name to what was seen at its target.
+    Two round trips on PostgreSQL, six with a request for approval. `observations` maps (target name, resource) to what was seen there.
     Raises LedgerError: `key-reused` before all else, then `stale-fence`, `wrong-sequence`, `schema-mismatch`, and what effects and waits refuse.
     """
     caller.needs(Scope.RUNS_WORK)
@@ -94,8 +94,18 @@ def _extra(run_id: UUID, spec: CommitSpec) -> dict[str, Part]:
     return {
         "replay": Part("checkpoint", "t.run_id = %s AND t.idempotency_key = %s", key, many=True),
         "replay_state": Part("body", f"t.id IN ({named.format('state_id')})", key, many=True),
-        **effects_of_same_name(run_id, [proposal.name for proposal in spec.propose]),
+        "known_requests": _known_requests(run_id, [proposal.name for proposal in spec.propose]),
     }
+
+
+def _known_requests(run_id: UUID, names: Sequence[str]) -> Part:
+    """The stored requests of the present instance's effects of these names: a repeated proposal is compared with them."""
+    each = ", ".join(["%s"] * len(names)) or "NULL"
+    known = (
+        "SELECT e.request_id FROM ledger_effect e JOIN ledger_run_head h ON h.run_id = e.run_id"
+        f" WHERE e.run_id = %s AND e.instance_id = h.instance_id AND e.name IN ({each})"
+    )
+    return Part("body", f"t.id IN ({known})", (run_id, *names), many=True)
 
 
 def _replay(view: RunView, request: bytes) -> Committed | None:
@@ -142,14 +152,27 @@ def _check_state(view: RunView, spec: CommitSpec) -> None:
     schemas.check_state(view.holder.digest, view.holder.state_schema, spec.state)
 
 
-def _effects(draft: Draft, view: RunView, spec: CommitSpec, observations: Mapping[str, effects.SeenVersion]) -> RunView:
+def _effects(
+    draft: Draft, view: RunView, spec: CommitSpec, observations: Mapping[tuple[str, str], effects.SeenVersion]
+) -> RunView:
     """Settles first, then withdrawals, then proposals: a proposal may replace what was just withdrawn."""
-    for effect_id, settle in spec.settle:
-        view = view.having(effects.settle(draft, view, _known(view, effect_id), settle))
+    for effect_id, said in spec.settle:
+        result = new_body(said.result, view.now) if said.result is not None else None
+        settled, _ = effects.settle(
+            draft, view, _known(view, effect_id), said, holder=True, fence=spec.fence, result=result
+        )
+        view = view.having(settled)
     for effect_id in spec.withdraw:
-        view = view.having(effects.withdraw(draft, view, _known(view, effect_id), effects.WithdrawCause.BY_AGENT))
+        withdrawn = effects.withdraw(draft, view, _known(view, effect_id), effects.WithdrawCause.BY_AGENT)
+        approvals().withdraw(draft, view, frozenset({effect_id}), "by_agent")
+        view = view.having(withdrawn)
+    stored = {row["id"]: Body(row["id"], row["salt"], row["content"], row["media"]) for row in view.extras["known_requests"]}
     for proposal in spec.propose:
-        view = view.having(effects.propose(draft, view, proposal, observations.get(proposal.name)))
+        recorded = view.named(proposal.name)
+        known = stored.get(recorded.request_id) if recorded else None
+        seen = effects.observed(observations, proposal)
+        request = new_body(proposal.request, view.now)
+        view = view.having(effects.propose(draft, view, proposal, seen, known, request))
     return view
 
 

@@ -30,7 +30,7 @@ from ledger.models import (
     WorkflowType,
     WorkflowUserPermission,
 )
-from ledger.services import administration, facts, writer
+from ledger.services import administration, facts, locks, writer
 from ledger.services.ids import minter
 from ledger.services.permissions import codename
 
@@ -110,7 +110,7 @@ def _set_active(caller: Caller, user: User, active: bool) -> None:
         if caller.tenant_id not in tenants:
             raise LedgerError("not-found", "this person is no member here", "Check the person.")
         for tenant_id in tenants:
-            administration.lock(tenant_id)
+            locks.tenant_head(tenant_id)
         administration.check(caller)
         User.objects.filter(pk=user.pk).update(is_active=active)
         verb = "person.reactivate" if active else "person.deactivate"

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import orjson
 from django.db import IntegrityError, connection, transaction
-from django.db.utils import InternalError
+from django.db.utils import DatabaseError
 
 from ledger.domain import journal
 from ledger.domain.change import Change, Insert, Kind, Move, Written
@@ -73,7 +73,7 @@ def _apply_postgres(change: Change, content: bytes) -> Written:
         with connection.cursor() as cursor:
             cursor.execute(sql, params)
             found = cursor.fetchone()
-    except InternalError as error:
+    except DatabaseError as error:
         if getattr(error.__cause__, "sqlstate", None) == MOVED_SQLSTATE:
             raise Moved from None
         raise

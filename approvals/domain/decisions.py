@@ -1,0 +1,229 @@
+"""What one person's vote does to a request. Pure: who may vote comes in as facts that were read after the lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from approvals.domain import requests
+from approvals.domain.quorum import Groups, counts, missing
+from approvals.domain.requests import EFFECT, Choice, RequestRow, RequestState, RevisionRow, VoteRow
+from ledger.domain import effects, waits
+from ledger.domain.authority import give_grant
+from ledger.domain.canonical import Body, check_text
+from ledger.domain.drafts import Draft
+from ledger.domain.effects import EffectState, WithdrawCause
+from ledger.domain.errors import LedgerError
+from ledger.domain.views import RunView
+from ledger.domain.waits import MemberKind, MemberState, Outcome
+
+LONGEST_REASON = 4_000
+
+
+class EntryPoint(StrEnum):
+    """By which door a signed-in person came. There are no others."""
+
+    PAGE = "page"
+    BULK = "bulk"
+    API = "api"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was on the screen: the SHA-256 of the card that was shown, and the version of what drew it."""
+
+    digest: bytes
+    renderer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """One vote as it was handed in. `seen_digest` and `seen_revision` are those of the card that the person read."""
+
+    request_id: UUID
+    voter: UUID
+    choice: Choice
+    reason: str
+    seen_digest: bytes
+    seen_revision: int
+    entry_point: EntryPoint
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request with its current revision and the votes on it."""
+
+    request: RequestRow
+    revision: RevisionRow
+    votes: Sequence[VoteRow]
+
+
+def read_choice(text: object) -> Choice:
+    """Only the literal words count. Raises LedgerError `invalid`."""
+    if isinstance(text, str) and text in (str(choice) for choice in Choice):
+        return Choice(text)
+    raise LedgerError("invalid", "the decision is neither 'approve' nor 'deny'", "Choose one of the two.")
+
+
+def read_reason(choice: Choice, text: str) -> str:
+    """The reason, trimmed; a denial needs one. Raises LedgerError `invalid` or `bad-text`."""
+    reason = text.strip()
+    check_text(reason, "reason")
+    if len(reason) > LONGEST_REASON:
+        raise LedgerError("invalid", f"the reason is longer than {LONGEST_REASON} characters", "Shorten it.")
+    if choice is Choice.DENY and not reason:
+        raise LedgerError("invalid", "a denial needs a reason; the agent is told it", "Say why.")
+    return reason
+
+
+def repeated(asked: Asked, ballot: Ballot) -> bool:
+    """Has this person handed in this very vote before? Raises LedgerError `already-decided` when it was the other one."""
+    own = next((vote for vote in asked.votes if vote.voter_id == ballot.voter), None)
+    if own is None or ballot.seen_revision != asked.request.revision:
+        return False
+    if own.choice is not ballot.choice:
+        raise LedgerError(
+            "already-decided",
+            f"you have voted to {own.choice} on this revision",
+            "A vote can't be turned round.",
+            state=str(asked.request.state),
+            choice=str(own.choice),
+            voted_at=own.voted_at.isoformat(),
+        )
+    return True
+
+
+def check_voter(asked: Asked, ballot: Ballot, excluded: frozenset[UUID], standing: Mapping[UUID, Groups]) -> None:
+    """`standing` holds those who may approve here as of now, with their groups. Raises LedgerError `self-approval` or `not-eligible`."""
+    if ballot.voter in excluded or str(ballot.voter) in asked.revision.excluded:
+        raise LedgerError(
+            "self-approval",
+            "the agent asks on your behalf or is your own: somebody else has to decide",
+            "Leave it to another approver.",
+        )
+    if ballot.voter not in standing or not counts(asked.revision.needs.rules, standing[ballot.voter]):
+        raise LedgerError(
+            "not-eligible",
+            "your vote would count for none of the rules",
+            "Ask somebody of the groups that the request names.",
+            groups=sorted({rule.group for rule in asked.revision.needs.rules}),
+        )
+
+
+def check_open(asked: Asked, view: RunView, ballot: Ballot) -> None:
+    """Is it still the question that the person read? Raises LedgerError `already-decided`, `wrong-state`, `expired` or `changed`."""
+    request = asked.request
+    if request.state in (RequestState.APPROVED, RequestState.DENIED):
+        last = max(asked.votes, key=lambda vote: vote.voted_at, default=None)
+        raise LedgerError(
+            "already-decided",
+            f"this was {request.state} before your vote came in",
+            "Nothing is left to decide; your vote was not counted.",
+            state=str(request.state),
+            decided_by=str(last.voter_id) if last else None,
+            decided_at=request.closed_at.isoformat() if request.closed_at else None,
+        )
+    if request.state is RequestState.WITHDRAWN:
+        raise LedgerError(
+            "wrong-state",
+            "the request was withdrawn",
+            "Nothing is left to decide.",
+            state="withdrawn",
+            cause=request.cause,
+        )
+    if request.state is RequestState.EXPIRED or view.now >= request.decide_by:
+        raise LedgerError(
+            "expired",
+            "the time to decide is over; nothing was done",
+            "The agent can ask again.",
+            decide_by=request.decide_by.isoformat(),
+        )
+    effect = view.effect(request.subject_id)
+    if (
+        ballot.seen_revision != request.revision
+        or ballot.seen_digest != request.digest
+        or effect is None
+        or effect.subject_digest != request.digest
+    ):
+        raise LedgerError(
+            "changed",
+            "what is asked is no longer what you read",
+            "Read the request as it is now, and decide again.",
+            revision=request.revision,
+            digest=request.digest.hex(),
+        )
+
+
+def cast(
+    draft: Draft, view: RunView, asked: Asked, ballot: Ballot, reason: Body | None, standing: Mapping[UUID, Groups]
+) -> tuple[RequestState, UUID | None]:
+    """Count a vote: one denial denies; the last place filled approves and gives the grant. Answers the request's state and the grant.
+
+    Only votes of people who still may approve count towards the quorum.
+    """
+    draft.before(asked.request.decide_by)
+    _insert_vote(draft, asked, ballot, reason, sorted(standing[ballot.voter]))
+    if ballot.choice is Choice.DENY:
+        requests.close(draft, asked.request, "deny", to=RequestState.DENIED)
+        end_effect(draft, view, asked.request.subject_id, WithdrawCause.DENIED, Outcome.DENIED)
+        return RequestState.DENIED, None
+    approving = {vote.voter_id for vote in asked.votes if vote.choice is Choice.APPROVE} | {ballot.voter}
+    needs = asked.revision.needs
+    if any(missing(needs.rules, {voter: groups for voter, groups in standing.items() if voter in approving})):
+        return RequestState.PENDING, None
+    requests.close(draft, asked.request, "approve", to=RequestState.APPROVED)
+    grant_id = give_grant(
+        draft,
+        EFFECT,
+        asked.request.subject_id,
+        asked.revision.subject_digest,
+        needs,
+        asked.request.id,
+        asked.revision.number,
+    )
+    meet_members(draft, view, asked.request.subject_id, Outcome.APPROVED)
+    return RequestState.APPROVED, grant_id
+
+
+def _insert_vote(draft: Draft, asked: Asked, ballot: Ballot, reason: Body | None, groups: list[str]) -> None:
+    if reason is not None:
+        draft.body(reason)
+    draft.insert(
+        "vote",
+        id=draft.mint(),
+        run_id=draft.stream.id,
+        request_id=asked.request.id,
+        revision=asked.request.revision,
+        voter_id=ballot.voter,
+        choice=ballot.choice,
+        reason_body_id=reason.id if reason else None,
+        reason_commitment=reason.commitment if reason else None,
+        receipt_digest=ballot.receipt.digest,
+        renderer=ballot.receipt.renderer,
+        groups=groups,
+        entry_point=ballot.entry_point,
+        voted_at=draft.at,
+    )
+
+
+def end_effect(draft: Draft, view: RunView, effect_id: UUID, cause: WithdrawCause, outcome: Outcome) -> None:
+    """It won't be approved: the effect is withdrawn with the cause, and who waits for the approval learns the outcome."""
+    effect = view.effect(effect_id)
+    if effect is not None and effect.state is EffectState.PROPOSED:
+        effects.withdraw(draft, view, effect, cause)
+    meet_members(draft, view, effect_id, outcome)
+
+
+def meet_members(draft: Draft, view: RunView, effect_id: UUID, outcome: Outcome) -> None:
+    """Whatever in the run waits for this approval has its outcome; requests that nobody waits for any more are withdrawn."""
+
+    def withdraw(effect_ids: frozenset[UUID], cause: str) -> None:
+        requests.withdraw(draft, view, effect_ids, cause)
+
+    for member in view.members:
+        if member.kind is MemberKind.APPROVAL and member.effect_id == effect_id and member.state is MemberState.OPEN:
+            waits.meet(draft, view, member, outcome, withdraw=withdraw)
+            return

@@ -1,0 +1,109 @@
+"""The ledger's port for people: requests ride in the ledger's own Changes, so that a request exists exactly when its wait does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from approvals.domain import requests as rules
+from approvals.domain.quorum import reached
+from approvals.domain.requests import Asking, Choice, RequestRow, RequestState, RevisionRow
+from approvals.models import Revision, Vote
+from approvals.services import standing
+from ledger.domain.authority import GrantRow, Requirement, grant_of, void_grant
+from ledger.domain.drafts import Draft
+from ledger.domain.views import RunView
+from ledger.services.facts import Part, load
+from ledger.services.ports import Ask
+
+_OPEN_EFFECTS = "(SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state IN ('proposed', 'in_flight', 'unknown', 'failed'))"
+_CURRENT = f"t.run_id = %s AND (t.state = 'pending' OR t.subject_id IN {_OPEN_EFFECTS})"
+
+
+class People:
+    """Implements `ledger.services.ports.Approvals`."""
+
+    def parts(self, run_id: UUID) -> Mapping[str, Part]:
+        """Requests of the run that are pending or about open effects, their current revisions, and the run's agent (who has an owner)."""
+        return {
+            "requests": Part("approval_request", _CURRENT, (run_id, run_id), many=True, order="t.opened_at, t.id"),
+            "revisions": Part(
+                "revision",
+                "t.run_id = %s AND t.number = (SELECT q.revision FROM approvals_request q WHERE q.id = t.request_id)",
+                (run_id,),
+                many=True,
+            ),
+            "asking_agent": Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
+        }
+
+    def ask(self, draft: Draft, view: RunView, ask: Ask) -> None:
+        """Open a request for an effect, or a new revision of its open or approved one; the same thing asked twice is the one open request.
+
+        A live grant of the effect is voided: it was for what was asked before.
+        """
+        asking = Asking(
+            run_id=view.run.id,
+            workflow_id=view.head.workflow_id,
+            effect=ask.effect,
+            needs=ask.requirement,
+            excluded=excluded(view),
+            wait_until=ask.decide_by,
+            reason=ask.reason,
+        )
+        request, before = _current(view, ask.effect.id)
+        if request is None:
+            rules.open_request(draft, asking)
+        elif not _same(request, before, asking):
+            rules.revise(draft, asking, request, before)
+        grant = grant_of(view, ask.effect.id)
+        if grant is not None:
+            void_grant(draft, grant, ask.reason)
+
+    def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
+        """Withdraw the pending requests of these effects (None: of the whole run)."""
+        rules.withdraw(draft, view, effect_ids, cause)
+
+    def still_good(self, grant: GrantRow, view: RunView) -> str:
+        """Would the votes behind a grant, of those who still may vote, still make the quorum? '' or why not."""
+        if grant.request_id is None:
+            return ""
+        revision = (
+            Revision.objects.of(view.run.tenant_id).filter(request_id=grant.request_id, number=grant.revision).first()
+        )
+        if revision is None:
+            return "request-missing"
+        votes = Vote.objects.of(view.run.tenant_id).filter(request_id=grant.request_id, revision=grant.revision)
+        voters = set(votes.filter(choice=Choice.APPROVE).values_list("voter_id", flat=True))
+        groups = standing.groups_of(voters - excluded(view), view.head.workflow_id, view.run.tenant_id)
+        needs = Requirement.from_document(revision.requirement)
+        return "" if reached(needs.rules, groups) else "votes-lost"
+
+
+def revision_of(view: RunView, request: RequestRow) -> RevisionRow:
+    """The request's current revision."""
+    return next(load(RevisionRow, row) for row in view.extras["revisions"] if row["request_id"] == request.id)
+
+
+def excluded(view: RunView) -> frozenset[UUID]:
+    """Four eyes: neither the person the agent acts for nor the agent's owner decides what it asks."""
+    people = {view.run.on_behalf_of_id}
+    agents: list[dict[str, Any] | None] = view.extras["asking_agent"]
+    people |= {agent["owner_id"] for agent in agents if agent is not None}
+    return frozenset(person for person in people if person is not None)
+
+
+def _current(view: RunView, effect_id: UUID) -> tuple[RequestRow | None, RevisionRow | None]:
+    """The effect's request that can be asked again, with its revision. What was denied, expired or withdrawn stays so."""
+    own = [request for request in rules.rows_of(view) if request.subject_id == effect_id]
+    again = [request for request in own if rules.MACHINE.can(request.state, "revise")]
+    return (again[-1], revision_of(view, again[-1])) if again else (None, None)
+
+
+def _same(request: RequestRow, before: RevisionRow | None, asking: Asking) -> bool:
+    return (
+        request.state is RequestState.PENDING
+        and before is not None
+        and request.digest == asking.effect.subject_digest
+        and before.requirement_digest == asking.needs.digest()
+    )

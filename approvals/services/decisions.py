@@ -1,0 +1,186 @@
+"""The one way in which a person decides. Every page, fragment, bulk act and call of the console's API ends here, and nothing else does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from approvals.domain import decisions as rules
+from approvals.domain.decisions import Asked, Ballot, EntryPoint, Receipt
+from approvals.domain.quorum import Groups, missing
+from approvals.domain.requests import EFFECT, Choice, RequestRow, RequestState, RevisionRow, VoteRow
+from approvals.models import ApprovalRequest
+from approvals.services import standing
+from approvals.services.asking import excluded
+from ledger.domain.authority import grant_of
+from ledger.domain.errors import Late, LedgerError, Moved
+from ledger.domain.identity import Verb
+from ledger.domain.views import RunView
+from ledger.models import User, WorkflowType
+from ledger.services import locks, permissions, writer
+from ledger.services.drafts import run_draft
+from ledger.services.facts import Part, load
+from ledger.services.ids import new_body
+from ledger.services.views import run_view
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionAnswer:
+    """What came of a vote. `missing` are the groups that still have to vote, with how many; `repeated` says that this very vote was in before."""
+
+    request_id: UUID
+    run_id: UUID
+    state: RequestState
+    choice: Choice
+    revision: int
+    grant_id: UUID | None
+    missing: Mapping[str, int]
+    repeated: bool
+
+
+def decide(
+    user: User,
+    request_id: UUID,
+    choice: object,
+    reason: str,
+    seen_digest: bytes,
+    seen_revision: int,
+    entry_point: EntryPoint,
+    receipt: Receipt,
+) -> DecisionAnswer:
+    """Count a signed-in person's vote on exactly what they read.
+
+    One transaction: the run's head is locked, and only then are the clock, the request, its votes, the person and their rights read. The same vote
+    handed in twice answers what was decided. Raises LedgerError `invalid`, `not-found`, `self-approval`, `not-eligible`, `already-decided`,
+    `wrong-state`, `expired`, `changed`, or `busy` when the tenant's people kept changing meanwhile.
+    """
+    chosen = rules.read_choice(choice)
+    ballot = Ballot(
+        request_id=request_id,
+        voter=user.pk,
+        choice=chosen,
+        reason=rules.read_reason(chosen, reason),
+        seen_digest=bytes(seen_digest),
+        seen_revision=seen_revision,
+        entry_point=EntryPoint(entry_point),
+        receipt=receipt,
+    )
+    place = _place(ballot)
+    for _ in range(writer.TRIES):
+        try:
+            with transaction.atomic(durable=True):
+                return _decide(ballot, place)
+        except (Moved, Late):
+            continue
+    raise LedgerError("busy", "the record kept moving under this decision", "Decide again.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    run_id: UUID
+    workflow: WorkflowType
+
+
+def _place(ballot: Ballot) -> _Place:
+    """Where the request belongs, for those who see it."""
+    seen = permissions.visible(ballot.voter, Verb.SEE)
+    rows = ApprovalRequest.objects.across_tenants().filter(pk=ballot.request_id, subject_kind=EFFECT, workflow__in=seen)
+    found = rows.values_list("run_id", "workflow_id", "tenant_id").first()
+    if found is None:
+        raise _unseen()
+    run_id, workflow_id, tenant_id = found
+    return _Place(run_id, WorkflowType(pk=workflow_id, tenant_id=tenant_id))
+
+
+def _decide(ballot: Ballot, place: _Place) -> DecisionAnswer:
+    locks.run_head(place.run_id)
+    view = run_view(place.run_id, place.workflow.tenant_id, **_parts(ballot.request_id))
+    asked = _asked(view)
+    if not permissions.can(ballot.voter, Verb.SEE, place.workflow):
+        raise _unseen()
+    if rules.repeated(asked, ballot):
+        return _repeated(view, asked, ballot)
+    voters = {vote.voter_id for vote in asked.votes} | {ballot.voter}
+    groups = standing.groups_of(voters, place.workflow.pk, place.workflow.tenant_id)
+    rules.check_voter(asked, ballot, excluded(view), groups)
+    rules.check_open(asked, view, ballot)
+    draft = run_draft(view, f"person:{ballot.voter}", f"request.{ballot.choice}", fresh_authority=True)
+    reason = new_body(ballot.reason.encode(), view.now, "text/plain") if ballot.reason else None
+    state, grant_id = rules.cast(draft, view, asked, ballot, reason, groups)
+    writer.apply(draft.change())
+    return _answer(asked, ballot, state, grant_id, groups, repeated=False)
+
+
+def _parts(request_id: UUID) -> dict[str, Part]:
+    return {
+        "decided": Part("approval_request", "t.id = %s", (request_id,)),
+        "decided_revision": Part(
+            "revision",
+            "t.request_id = %s AND t.number = (SELECT q.revision FROM approvals_request q WHERE q.id = %s)",
+            (request_id, request_id),
+        ),
+        "decided_votes": Part(
+            "vote",
+            "t.request_id = %s AND t.revision = (SELECT q.revision FROM approvals_request q WHERE q.id = %s)",
+            (request_id, request_id),
+            many=True,
+            order="t.voted_at",
+        ),
+    }
+
+
+def _asked(view: RunView) -> Asked:
+    def first(name: str) -> dict[str, Any]:
+        return view.extras[name][0]
+
+    return Asked(
+        request=load(RequestRow, first("decided")),
+        revision=load(RevisionRow, first("decided_revision")),
+        votes=[load(VoteRow, row) for row in view.extras["decided_votes"]],
+    )
+
+
+def _repeated(view: RunView, asked: Asked, ballot: Ballot) -> DecisionAnswer:
+    grant = grant_of(view, asked.request.subject_id)
+    own = grant is not None and grant.request_id == asked.request.id and grant.revision == asked.request.revision
+    voters = {vote.voter_id for vote in asked.votes}
+    groups = standing.groups_of(voters, view.head.workflow_id, view.run.tenant_id)
+    return _answer(asked, ballot, asked.request.state, grant.id if grant and own else None, groups, repeated=True)
+
+
+def _answer(
+    asked: Asked,
+    ballot: Ballot,
+    state: RequestState,
+    grant_id: UUID | None,
+    groups: Mapping[UUID, Groups],
+    *,
+    repeated: bool,
+) -> DecisionAnswer:
+    approving = {vote.voter_id for vote in asked.votes if vote.choice is Choice.APPROVE}
+    if ballot.choice is Choice.APPROVE:
+        approving |= {ballot.voter}
+    needs = asked.revision.needs
+    lacking = missing(needs.rules, {voter: groups[voter] for voter in approving if voter in groups})
+    open_groups: Counter[str] = Counter()
+    for rule, count in zip(needs.rules, lacking, strict=True):
+        open_groups[rule.group] += count
+    return DecisionAnswer(
+        request_id=asked.request.id,
+        run_id=asked.request.run_id,
+        state=state,
+        choice=ballot.choice,
+        revision=asked.request.revision,
+        grant_id=grant_id,
+        missing=+open_groups if state is RequestState.PENDING else {},
+        repeated=repeated,
+    )
+
+
+def _unseen() -> LedgerError:
+    return LedgerError("not-found", "there is no such request here", "Check the address.")

@@ -1,0 +1,46 @@
+"""Requests that nobody decided in time."""
+
+from __future__ import annotations
+
+from functools import partial
+from uuid import UUID
+
+from approvals.domain import decisions, requests
+from approvals.domain.requests import RequestState
+from approvals.models import ApprovalRequest
+from ledger.domain.change import Change
+from ledger.domain.effects import WithdrawCause
+from ledger.domain.views import RunView
+from ledger.domain.waits import Outcome
+from ledger.services import authority, facts, writer
+from ledger.services.drafts import run_draft
+from ledger.services.views import run_view
+
+
+def expire_due(limit: int = 100) -> int:
+    """Say of pending requests past their decide-by that they expired, and tell the agents; then the same of grants past their use-by.
+
+    Deciding looks at the clock itself, so nothing rests on this having run. Answers how many Changes were made. Safe to repeat.
+    """
+    now = facts.read().now
+    due = ApprovalRequest.objects.across_tenants().filter(
+        state=RequestState.PENDING, decide_by__lte=now, run__isnull=False
+    )
+    runs = list(dict.fromkeys(due.order_by("decide_by").values_list("run_id", flat=True)[:limit]))
+    return sum(map(_expire_of, runs)) + authority.expire_grants(limit)
+
+
+def _expire_of(run_id: UUID) -> bool:
+    _, written = writer.settle(partial(run_view, run_id), _expire)
+    return written is not None
+
+
+def _expire(view: RunView) -> tuple[Change | None, None]:
+    """One request a Change: what it closes may withdraw the others."""
+    for request in requests.rows_of(view):
+        if request.state is RequestState.PENDING and view.now >= request.decide_by:
+            draft = run_draft(view, "system:sweep", "request.expire")
+            requests.close(draft, request, "expire")
+            decisions.end_effect(draft, view, request.subject_id, WithdrawCause.EXPIRED, Outcome.EXPIRED)
+            return draft.change(), None
+    return None, None

@@ -1,0 +1,45 @@
+"""Where people stand towards a request, read afresh: who may see it, who may decide it, and whether enough of them are left."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from approvals.domain.quorum import Groups, missing
+from ledger.domain.authority import Rule
+from ledger.domain.identity import Verb
+from ledger.models import TeamProfile, WorkflowType
+from ledger.services import permissions
+
+
+def groups_of(people: Collection[UUID], workflow_id: UUID, tenant_id: UUID) -> dict[UUID, Groups]:
+    """Of these people, those who may approve on the workflow type as of now, each with the teams they are in. At most two reads."""
+    if not people:
+        return {}
+    workflow = WorkflowType(pk=workflow_id, tenant_id=tenant_id)
+    allowed = permissions.holders(Verb.APPROVE, workflow).filter(pk__in=people)
+    return _with_teams(set(allowed.values_list("pk", flat=True)), tenant_id)
+
+
+def eligible(rules: Sequence[Rule], excluded: Collection[UUID], workflow: WorkflowType) -> dict[UUID, Groups]:
+    """Everybody whose vote could count for one of the rules, as of now, each with their teams."""
+    tenant_id = workflow.tenant_id
+    groups = {rule.group for rule in rules}
+    holders = permissions.holders(Verb.APPROVE, workflow).exclude(pk__in=excluded)
+    in_teams = holders.filter(groups__team__tenant_id=tenant_id, groups__team__slug__in=groups)
+    return _with_teams(set(in_teams.values_list("pk", flat=True)), tenant_id)
+
+
+def cannot_be_met(rules: Sequence[Rule], excluded: Collection[UUID], workflow: WorkflowType) -> list[str]:
+    """The groups of the rules that nobody, or too few people, could meet if all who are left approved. Empty when it can be approved."""
+    lacking = missing(rules, eligible(rules, excluded, workflow))
+    return [rule.group for rule, count in zip(rules, lacking, strict=True) if count]
+
+
+def _with_teams(people: set[UUID], tenant_id: UUID) -> dict[UUID, Groups]:
+    teams: dict[UUID, set[str]] = defaultdict(set)
+    rows = TeamProfile.objects.of(tenant_id).filter(group__user__in=people)
+    for person, slug in rows.values_list("group__user", "slug"):
+        teams[person].add(slug)
+    return {person: frozenset(teams[person]) for person in people}

@@ -1,0 +1,73 @@
+"""Refusals as people see them: one page or, for htmx, one banner; what somebody typed is never lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from ledger.domain.errors import LedgerError
+
+TITLES = {
+    403: "You may not do this",
+    404: "Nothing here that you can see",
+    409: "Not done: it was decided or moved in the meantime",
+    410: "Not done: its time is over",
+    412: "Not done: it changed while you looked",
+    422: "Not saved: something is missing",
+    428: "Not done: the form was incomplete",
+}
+OTHERWISE = "Not done"
+NOT_TYPED = frozenset({"csrfmiddlewaretoken", "password", "next", "receipt", "digest", "revision", "decision"})
+
+
+def is_htmx(request: HttpRequest) -> bool:
+    """Does htmx, or a live poll, ask for a piece of a page?"""
+    return bool(request.headers.get("HX-Request"))
+
+
+def kept_text(request: HttpRequest) -> dict[str, str]:
+    """What somebody typed into the form that was refused, by field."""
+    return {
+        name: text for name, text in request.POST.items() if name not in NOT_TYPED and isinstance(text, str) and text
+    }
+
+
+def refused(request: HttpRequest, error: LedgerError) -> HttpResponse:
+    """The page of a refusal, with its code, reason and remedy; for htmx a banner, the form left as it is."""
+    status = error.status
+    context: dict[str, Any] = {
+        "title": TITLES.get(status, OTHERWISE),
+        "status": status,
+        "code": error.code,
+        "reason": error.reason,
+        "remedy": error.remedy,
+        "kept": kept_text(request),
+    }
+    if is_htmx(request):
+        return banner(request, "partials/_refusal.html", status, context)
+    return render(request, "refusal.html", context, status=status)
+
+
+def not_found(request: HttpRequest) -> HttpResponse:
+    """The same answer for what isn't there and for what isn't theirs to see."""
+    if is_htmx(request):
+        context = {"title": TITLES[404], "reason": "It may be gone, or your rights changed.", "remedy": ""}
+        return banner(request, "partials/_refusal.html", 404, context)
+    return render(request, "404.html", status=404)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """The token was old: say so, keep the form, and offer to send it once more."""
+    if is_htmx(request):
+        return banner(request, "partials/_csrf_banner.html", 403, {})
+    return render(request, "403_csrf.html", {"kept": kept_text(request)}, status=403)
+
+
+def banner(request: HttpRequest, template: str, status: int, context: dict[str, Any]) -> HttpResponse:
+    """A fragment that goes into the page's banner, whatever the form's own target was."""
+    answer = render(request, template, context, status=status)
+    answer["HX-Retarget"] = "#banner"
+    answer["HX-Reswap"] = "innerHTML"
+    return answer

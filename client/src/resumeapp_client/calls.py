@@ -1,0 +1,284 @@
+"""A permitted call: what is sent, and what its end may be taken for.
+
+Only a transport that failed before the first byte of the request is `not_dispatched`; only a target's definite refusal is
+`rejected`. Everything that leaves a doubt is `unknown`, and the ledger asks the target.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import httpx2 as httpx
+from pydantic_core import to_jsonable_python
+
+from resumeapp_client.clocks import monotonic
+from resumeapp_client.records import Permit
+from resumeapp_client.wire import encode, traceparent
+
+log = logging.getLogger("resumeapp_client")
+
+CONNECT_SECONDS = 10.0
+REPLY_BYTES = 8 * 2**20
+_BEFORE_CONNECTION = (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL)
+_NOT_DEFINITE = frozenset({408, 409, 425})
+_THROTTLED = 429
+_ABOUT_THE_KEY = re.compile(
+    rb"idempot|key[ _-]?(?:re-?used|conflict|mismatch|in[ _-]?use|in[ _-]?progress)", re.IGNORECASE
+)
+_UNSET: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a call ended, as settle takes it; `why` is for logs and holds no payload."""
+
+    outcome: str
+    cause: str | None = None
+    reference: str | None = None
+    result: Any = None
+    ask_after_seconds: int | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A call's result with the target's own reference for it."""
+
+    result: Any
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The target took the request and will finish it later; the ledger asks again after so many seconds."""
+
+    reference: str | None = None
+    ask_after_seconds: int | None = None
+
+
+class CallFailed(Exception):
+    """The call didn't end in a success; its report is settled whatever the agent's code does with this."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report.why)
+        self.report = report
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A success (2xx) of the target, read to its end."""
+
+    status: int
+    headers: httpx.Headers
+    content: bytes
+
+    def json(self) -> Any:
+        """The parsed body. Raises ValueError."""
+        return json.loads(self.content)
+
+
+class Call(Protocol):
+    """What an agent writes: makes the one call through `http`, answers its result (JSON), Done or Accepted."""
+
+    def __call__(self, http: TargetHttp, permit: Permit, /) -> Any: ...
+
+
+class TargetHttp:
+    """One request to the target under one permit: with the ledger's key, the precondition and the time limits; never repeated.
+
+    `gone` says that the run was lost meanwhile: then nothing is sent either.
+    """
+
+    def __init__(
+        self,
+        permit: Permit,
+        base_url: str,
+        transport: httpx.BaseTransport | None,
+        gone: Callable[[], bool],
+    ) -> None:
+        self._permit = permit
+        self._base_url = base_url
+        self._transport = transport
+        self._gone = gone
+        self._used = False
+        self._dispatched = False
+        self.verdict: Report | None = None
+        self.status: int | None = None
+
+    def post(self, url: str, **options: Any) -> Reply:
+        """POST; without `json` or `content` the permitted request itself is the body."""
+        return self.request("POST", url, **options)
+
+    def put(self, url: str, **options: Any) -> Reply:
+        """PUT, as `post`."""
+        return self.request("PUT", url, **options)
+
+    def patch(self, url: str, **options: Any) -> Reply:
+        """PATCH, as `post`."""
+        return self.request("PATCH", url, **options)
+
+    def delete(self, url: str, **options: Any) -> Reply:
+        """DELETE without a body."""
+        return self.request("DELETE", url, **{"content": b"", **options})
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        json: Any = _UNSET,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Send once and read the whole reply. Raises CallFailed for everything but a 2xx whose body is what it says it is."""
+        if self._used:
+            raise RuntimeError("one permit is for one request; propose a second effect for a second call")
+        self._used = True
+        self.verdict = Report("unknown", why="the call didn't end")
+        sent = self._headers(headers)
+        if content is None:
+            content = encode(self._permit.request if json is _UNSET else json)
+            sent.setdefault("content-type", "application/json")
+        try:
+            reply = self._exchange(method, url, content, sent, params)
+        except _TooLate as late:
+            raise self._failed("failed", "not_dispatched", str(late)) from None
+        except _BEFORE_CONNECTION as error:
+            outcome, cause = ("unknown", None) if self._dispatched else ("failed", "not_dispatched")
+            raise self._failed(outcome, cause, type(error).__name__) from None
+        except (httpx.HTTPError, httpx.StreamError, _Unfinished) as error:
+            raise self._failed("unknown", None, type(error).__name__.strip("_")) from None
+        self._judge(reply)
+        self.verdict = None
+        return reply
+
+    def _headers(self, given: Mapping[str, str] | None) -> dict[str, str]:
+        sent = {name.lower(): value for name, value in (given or {}).items()}
+        sent["idempotency-key"] = self._permit.key
+        precondition = self._permit.precondition
+        if isinstance(precondition, str) and precondition:
+            sent["if-match"] = precondition
+        elif isinstance(precondition, dict):
+            sent |= {name.lower(): value for name, value in precondition.items()}
+        trace = traceparent.get()
+        if trace:
+            sent.setdefault("traceparent", trace)
+        return sent
+
+    def _exchange(
+        self, method: str, url: str, content: bytes, headers: dict[str, str], params: Mapping[str, str] | None
+    ) -> Reply:
+        self._check_time()
+        now = monotonic()
+        whole = max(0.001, self._permit.answer_before - now)
+        connect = max(0.001, min(CONNECT_SECONDS, self._permit.send_before - now))
+        # A connection of its own: none that the target may have closed meanwhile, and nothing that retries on one.
+        with httpx.Client(
+            base_url=self._base_url,
+            transport=self._transport or httpx.HTTPTransport(retries=0, trust_env=False),
+            trust_env=False,
+            follow_redirects=False,
+            timeout=httpx.Timeout(whole, connect=connect),
+        ) as client:
+            request = client.build_request(
+                method, url, content=content, headers=headers, params=params, extensions={"trace": self._trace}
+            )
+            reply = client.send(request, stream=True)
+            try:
+                self.status = reply.status_code
+                return Reply(reply.status_code, reply.headers, self._read(reply))
+            finally:
+                reply.close()
+
+    def _trace(self, event: str, _info: Mapping[str, Any]) -> None:
+        # The last moment before the first byte: names were resolved and the connection stands, however long that took.
+        if event.endswith("send_request_headers.started"):
+            self._check_time()
+            self._dispatched = True
+
+    def _check_time(self) -> None:
+        if self._gone():
+            raise _TooLate("the run was lost before the call was sent")
+        if monotonic() >= self._permit.send_before:
+            raise _TooLate("send_by had passed before the call was sent")
+
+    def _read(self, reply: httpx.Response) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        for part in reply.iter_bytes():
+            parts.append(part)
+            size += len(part)
+            if size > REPLY_BYTES or monotonic() >= self._permit.answer_before:
+                raise _Unfinished
+        return b"".join(parts)
+
+    def _judge(self, reply: Reply) -> None:
+        """Pass a success. Raises CallFailed for everything else."""
+        status = reply.status
+        if 200 <= status < 300:
+            if reply.content and "json" in reply.headers.get("content-type", ""):
+                try:
+                    reply.json()
+                except ValueError:
+                    raise self._failed("unknown", None, f"{status} with a garbled body") from None
+            return
+        if status == _THROTTLED:
+            raise self._failed("failed", "throttled", "429", _retry_after(reply))
+        definite = 400 <= status < 500 and status not in _NOT_DEFINITE and not _ABOUT_THE_KEY.search(reply.content)
+        if definite:
+            raise self._failed("failed", "rejected", str(status))
+        raise self._failed("unknown", None, str(status))
+
+    def _failed(self, outcome: str, cause: str | None, why: str, ask_after: int | None = None) -> CallFailed:
+        self.verdict = Report(outcome, cause, ask_after_seconds=ask_after, why=why)
+        return CallFailed(self.verdict)
+
+
+class _TooLate(Exception):
+    """Nothing was sent, and nothing may be."""
+
+
+class _Unfinished(Exception):
+    """The reply went on beyond the time or size it may have."""
+
+
+def make(call: Call, http: TargetHttp, permit: Permit) -> Report:
+    """Make the call and say how it ended. What `http` found out outranks what the agent's code returns or raises."""
+    try:
+        returned = call(http, permit)
+        if http.verdict is not None:
+            return http.verdict
+        return _success(returned, http)
+    except CallFailed as failed:
+        return http.verdict or failed.report
+    except Exception as error:
+        log.warning("the call of attempt %d raised %s; its outcome is unknown", permit.attempt, type(error).__name__)
+        return Report("unknown", why=type(error).__name__)
+
+
+def _success(returned: Any, http: TargetHttp) -> Report:
+    if isinstance(returned, Accepted):
+        return Report("accepted", reference=returned.reference, ask_after_seconds=returned.ask_after_seconds)
+    if http.status == httpx.codes.ACCEPTED:
+        reference = returned.reference if isinstance(returned, Done) else None
+        return Report("accepted", reference=reference, why="202")
+    if isinstance(returned, Done):
+        return Report("committed", reference=returned.reference, result=_jsonable(returned.result))
+    return Report("committed", result=_jsonable(returned))
+
+
+def _jsonable(value: Any) -> Any:
+    plain = to_jsonable_python(value, by_alias=True)
+    encode(plain)
+    return plain
+
+
+def _retry_after(reply: Reply) -> int | None:
+    header = reply.headers.get("retry-after", "")
+    return int(header) if header.isdecimal() and len(header) < 7 else None

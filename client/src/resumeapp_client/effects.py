@@ -1,0 +1,72 @@
+"""What a recorded effect or wait means to a transition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from resumeapp_client.errors import (
+    EffectDenied,
+    EffectDiffers,
+    EffectEnded,
+    EffectExpired,
+    EffectRejected,
+    EffectWithdrawn,
+    EffectWrittenOff,
+    RunGivenBack,
+)
+from resumeapp_client.records import Effect, WaitSeen
+
+_ENDED: Mapping[tuple[str, str], type[EffectEnded]] = {
+    ("failed", "rejected"): EffectRejected,
+    ("withdrawn", "denied"): EffectDenied,
+    ("withdrawn", "expired"): EffectExpired,
+}
+_BY_STATE: Mapping[str, type[EffectEnded]] = {"withdrawn": EffectWithdrawn, "written_off": EffectWrittenOff}
+_UNWELCOME = ("denied", "expired", "withdrawn")
+
+
+def require_open(effect: Effect, passing: tuple[str, ...] = ("failed", "proposed")) -> None:
+    """Pass where a call may come next. Raises an EffectEnded where none ever will, RunGivenBack where the ledger must find out first."""
+    ended = _ENDED.get((effect.state, effect.cause or "")) or _BY_STATE.get(effect.state)
+    if ended is not None:
+        cause = effect.cause or effect.state
+        raise ended(
+            f"effect-{cause.replace('_', '-')}",
+            f"the effect {effect.name!r} is {effect.state} ({cause})",
+            "Decide what the run does without it; a corrected request is a new effect with another name.",
+            facts={"effect": effect.name, "cause": cause},
+        )
+    if effect.state not in passing:
+        raise RunGivenBack(effect.state)
+
+
+def differs(recorded: Effect, proposal: Mapping[str, Any]) -> bool:
+    """Would the ledger call the proposal another effect than the recorded one?"""
+    asked = (proposal["tool"], proposal["target"], proposal.get("resource") or "", proposal["request"])
+    return asked != (recorded.tool, recorded.target, recorded.resource or "", recorded.request)
+
+
+def differing(recorded: Effect, proposal: Mapping[str, Any]) -> EffectDiffers:
+    """The error that shows both sides."""
+    both = ("tool", "target", "resource", "request")
+    return EffectDiffers(
+        "effect-differs",
+        f"the effect {recorded.name!r} is recorded with other content",
+        "Take the recorded effect, or withdraw it and propose under another name.",
+        facts={
+            "recorded": {name: getattr(recorded, name) for name in both},
+            "proposed": {name: proposal.get(name) for name in both},
+        },
+    )
+
+
+def outcome(wait: WaitSeen | None) -> str | None:
+    """A wait's outcome in one word: a refusal before anything else, else what met it, else how it closed."""
+    if wait is None:
+        return None
+    words = [member.outcome for member in wait.members if member.outcome]
+    for word in words:
+        if word in _UNWELCOME:
+            return word
+    return wait.state if wait.state == "expired" or not words else words[-1]

@@ -1,0 +1,1 @@
+"""Agents as users write them. They import the client and nothing else of this repository."""

@@ -1,0 +1,252 @@
+"""Permits: leave for one attempt, written before the call. No clock, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ledger.domain import authority, runs, wakes
+from ledger.domain.drafts import Draft
+from ledger.domain.effects.base import (
+    MACHINE,
+    RETRYABLE,
+    EffectRow,
+    EffectState,
+    FailCause,
+    PermitRow,
+    TargetRow,
+    move,
+    subject_digest,
+    subject_of,
+)
+from ledger.domain.effects.proposals import SeenVersion, check_accounted, observe
+from ledger.domain.errors import LedgerError
+from ledger.domain.runs import Fence, Intent, LeaseRow, check_fence
+
+if TYPE_CHECKING:
+    from ledger.domain.views import RunView
+
+INCURABLE = frozenset({"changed", "policy-denies", "grant-missing", "grant-void", "expired"})
+"""Refusals that the holder can do nothing about: the run goes back to waking in the same transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class PermitAsk:
+    """What a permit is decided from beside the run's view: earlier permits of the effect, newest first; the newest observation of its resource, and
+    whether that was made for this very call; how long a permit may wait to be sent; the key behind the call; what the people's side says against the
+    votes behind the grant."""
+
+    fence: Fence
+    permits: Sequence[PermitRow]
+    seen: SeenVersion | None
+    seen_now: bool
+    send_within: timedelta
+    key_id: UUID | None
+    doubt: str = ""
+
+
+def permit(draft: Draft, view: RunView, effect: EffectRow, ask: PermitAsk) -> tuple[EffectRow, PermitRow, bool]:
+    """Give leave for the next attempt, or hand out the same leave again. Answers effect, permit, and whether it is new.
+
+    Order of checks: fence; replay; lease; intent; state; clearance; accounting; retention; the subject's integrity; policy; grant; observation.
+    Raises LedgerError; those in `INCURABLE` are followed by `send_to_wake`.
+    """
+    check_fence(view.head, ask.fence)
+    again = _replayed(view, effect, ask)
+    if again is not None:
+        return effect, again, False
+    lease = _lease(view, ask.fence)
+    if view.head.intent is not Intent.NONE:
+        raise LedgerError(
+            "not-cleared", f"the run is to {view.head.intent}", "Stop; commit or release the run.", intent=str(view.head.intent)
+        )
+    MACHINE.step(effect.state, "permit")
+    target = view.targets[effect.target_id]
+    _check_cleared(view, effect, target)
+    check_accounted(view, effect)
+    _check_retry(draft, effect, target)
+    _check_subject(effect, target)
+    grant_id = _authority(draft, view, effect, ask.doubt)
+    _check_observed(draft, view, effect, target, ask)
+    draft.before(lease.expires_at)
+    return _write(draft, view, effect, target, lease, ask, grant_id)
+
+
+def _replayed(view: RunView, effect: EffectRow, ask: PermitAsk) -> PermitRow | None:
+    last = ask.permits[0] if ask.permits else None
+    if effect.state is not EffectState.IN_FLIGHT or effect.accepted or last is None or last.fence != ask.fence:
+        return None
+    if view.now >= last.send_by:
+        raise LedgerError(
+            "send-by-passed",
+            "this permit's send-by has passed",
+            "Don't send. Settle as not_dispatched if nothing was sent, as unknown if you can't tell.",
+            send_by=last.send_by.isoformat(),
+            attempt=last.attempt,
+        )
+    return last
+
+
+def _lease(view: RunView, fence: Fence) -> LeaseRow:
+    lease = view.lease
+    held = lease is not None and lease.active and Fence(lease.fence_epoch, lease.fence_count) == fence
+    if lease is None or not held or lease.expires_at <= view.now:
+        raise LedgerError(
+            "lease-expired", "your lease on the run has expired", "Stop; settle what you sent; claim again for more."
+        )
+    return lease
+
+
+def _check_cleared(view: RunView, effect: EffectRow, target: TargetRow) -> None:
+    clearance = view.clearance
+    if clearance is None or effect.instance_id != clearance.instance_id:
+        raise LedgerError(
+            "not-cleared",
+            "the run has no clearance for the transition that this effect belongs to",
+            "Commit the transition and claim the run again.",
+        )
+    if target.name not in clearance.targets:
+        raise LedgerError(
+            "not-cleared",
+            f"the transition {clearance.transition} may not act on the target {target.name}",
+            "Go on to a transition that names this target.",
+            targets=list(clearance.targets),
+        )
+    if clearance.tools and effect.tool not in clearance.tools:
+        raise LedgerError(
+            "tool-not-allowed",
+            f"the transition {clearance.transition} may not use this tool",
+            "Go on to a transition that names this tool.",
+            tools=list(clearance.tools),
+        )
+
+
+def _check_retry(draft: Draft, effect: EffectRow, target: TargetRow) -> None:
+    """A failed effect is tried again only for a cause that says it didn't happen, and only while the target remembers its key."""
+    if effect.state is not EffectState.FAILED:
+        return
+    if effect.cause not in RETRYABLE:
+        raise LedgerError(
+            "wrong-state",
+            f"the target refused this effect for good ({effect.cause})",
+            "Propose a corrected effect under another name.",
+            state=str(effect.state),
+            cause=effect.cause,
+        )
+    if effect.cause == FailCause.CONFIRMED_ABSENT and not target.keyed:
+        raise LedgerError(
+            "wrong-state",
+            "this target knows no keys: a person decides whether to do it again",
+            "Hand the run over.",
+            cause=effect.cause,
+        )
+    if target.keyed and effect.first_permit_at is not None:
+        until = effect.first_permit_at + target.remembers_for
+        if draft.at >= until:
+            raise LedgerError(
+                "expired",
+                "the target no longer remembers this effect's key: a repeat might act twice",
+                "A person decides, from the reconcile page.",
+                until=until.isoformat(),
+            )
+        draft.before(until)
+
+
+def _check_subject(effect: EffectRow, target: TargetRow) -> None:
+    if subject_digest(subject_of(effect, target)) != bytes(effect.subject_digest):
+        raise LedgerError(
+            "integrity", "the effect's row doesn't fit its digest", "Verify the run before anything else is done."
+        )
+
+
+def _authority(draft: Draft, view: RunView, effect: EffectRow, doubt: str) -> UUID | None:
+    grant = authority.use_grant(draft, view, effect, authority.requirement(view.policy, effect.tool), doubt)
+    return grant.id if grant is not None else None
+
+
+def _check_observed(draft: Draft, view: RunView, effect: EffectRow, target: TargetRow, ask: PermitAsk) -> None:
+    """The resource must have been seen within the target's freshness, as it was when the effect was proposed."""
+    if not effect.observed_version:
+        return
+    seen = ask.seen
+    if seen is None or seen.at + timedelta(seconds=target.freshness) <= draft.at:
+        raise LedgerError(
+            "observation-due",
+            f"the target {target.name} wasn't asked for the resource's version within {target.freshness} s",
+            "Ask again: the target is asked first.",
+        )
+    if seen.version != effect.observed_version:
+        raise LedgerError(
+            "changed",
+            "the target's resource has another version than the one the effect was proposed on",
+            "Claim the run again: its wake decides what the change means.",
+            recorded=effect.observed_version,
+            observed=seen.version,
+        )
+    draft.before(seen.at + timedelta(seconds=target.freshness))
+    if ask.seen_now:
+        observe(draft, view, seen)
+
+
+def _write(
+    draft: Draft,
+    view: RunView,
+    effect: EffectRow,
+    target: TargetRow,
+    lease: LeaseRow,
+    ask: PermitAsk,
+    grant_id: UUID | None,
+) -> tuple[EffectRow, PermitRow, bool]:
+    send_by: datetime = min(draft.at + ask.send_within, lease.expires_at)
+    given = PermitRow(
+        id=draft.mint(),
+        effect_id=effect.id,
+        attempt=effect.attempt + 1,
+        fence_epoch=ask.fence.epoch,
+        fence_count=ask.fence.count,
+        precondition=effect.observed_version,
+        send_by=send_by,
+        answer_by=send_by + timedelta(seconds=target.call_limit),
+    )
+    draft.insert(
+        "permit",
+        run_id=effect.run_id,
+        worker_id=lease.worker_id,
+        key_id=ask.key_id or lease.key_id,
+        grant_id=grant_id,
+        policy_seq=view.tenant_seq,
+        permitted_at=draft.at,
+        **{field: getattr(given, field) for field in PermitRow.__dataclass_fields__},
+    )
+    moved = move(
+        draft,
+        effect,
+        state=EffectState.IN_FLIGHT,
+        cause="",
+        accepted=False,
+        attempt=given.attempt,
+        accounted_count=view.head.fence_count,
+        due_at=given.answer_by,
+        answer_by=given.answer_by,
+        looks=0,
+        first_permit_at=effect.first_permit_at or draft.at,
+        settled_at=None,
+    )
+    return moved, given, True
+
+
+def calls_out(view: RunView) -> bool:
+    """Is a call of this run under way, so that its ownership can't be ended from here?"""
+    return any(effect.state is EffectState.IN_FLIGHT and not effect.accepted for effect in view.effects)
+
+
+def send_to_wake(draft: Draft, view: RunView, refusal: LedgerError, ask: PermitAsk) -> None:
+    """A permit was refused for good: the run wakes again, so that its conditions are looked at anew."""
+    if ask.seen is not None and ask.seen_now:
+        observe(draft, view, ask.seen)
+    runs.end_ownership(draft, view)
+    runs.to_status(draft, view, "permit_refused")
+    wakes.queue(draft, view, f"permit_refused:{refusal.code}")

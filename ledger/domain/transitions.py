@@ -1,0 +1,349 @@
+"""What each wake decision opens: clearance, another instance, a wait of the engine's own, an end, a handoff. No clock, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from ledger.domain import effects, handoffs, runs, waits, wakes
+from ledger.domain.authority import GrantState
+from ledger.domain.canonical import Body, digest
+from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, insert_checkpoint
+from ledger.domain.decisions import Decided, Facts
+from ledger.domain.drafts import Draft
+from ledger.domain.effects import OPEN, EffectRow, EffectState, WithdrawCause
+from ledger.domain.runs import ClearanceState, Cleared, Intent, Status
+from ledger.domain.views import RunView
+from ledger.domain.waits import Internal, MemberKind, MemberSpec, OnDeadline, Outcome, SetMode, WaitSpec
+from ledger.domain.wakes import RULE_VERSION, Check, DecisionKind, WakeState
+
+Ask = Callable[[EffectRow, datetime, str], str | None]
+"""Ask for leave for an effect: decide-by, and why it is asked again. Answers an outcome when nobody needs to be asked."""
+
+Withdraw = Callable[[str], None]
+"""Withdraw what is still asked for the run, with the cause."""
+
+RECONCILED_WITHIN = timedelta(hours=24)
+ASKED_FOR = timedelta(days=7)
+BACK_OFF = timedelta(seconds=5)
+LONGEST_BACK_OFF = timedelta(minutes=10)
+MACHINE_DECISION = "decide"
+
+CAUSES: Mapping[str, WithdrawCause] = {
+    Outcome.DENIED: WithdrawCause.DENIED,
+    Outcome.DENIED_BY_POLICY: WithdrawCause.DENIED,
+    Outcome.EXPIRED: WithdrawCause.EXPIRED,
+    Outcome.WITHDRAWN: WithdrawCause.SUPERSEDED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """The version and state of a resource as the wake saw it, for the effect that named it."""
+
+    effect_id: UUID
+    target_id: UUID
+    resource: str
+    version: str
+    body: Body | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a wake found, before anything is locked: good only while head and tenant are as they were then."""
+
+    wake_id: UUID
+    attempt: int
+    head_seq: int
+    tenant_seq: int
+    checks: tuple[Check, ...]
+    facts: Facts
+    versions: tuple[str, ...]
+    ask: Mapping[UUID, str]
+    refused: Mapping[UUID, str]
+    sightings: tuple[Sighting, ...]
+    checkpoint: CheckpointFields | None
+    state_id: UUID | None
+    on_deadline: OnDeadline
+
+    def digest(self) -> bytes:
+        """SHA-256 over everything that the decision was made of."""
+        return digest(
+            "wake-facts/1",
+            {
+                "head_seq": self.head_seq,
+                "tenant_seq": self.tenant_seq,
+                "checks": [[c.name, str(c.answer), c.reason, c.recorded, c.observed, c.subject] for c in self.checks],
+                "intent": str(self.facts.intent),
+                "on_conflict": [self.facts.on_conflict, self.facts.replan_to],
+                "asks": self.facts.asks,
+                "retries": self.facts.retries,
+                "versions": list(self.versions),
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """One decision at hand, with what it needs of the people's side."""
+
+    draft: Draft
+    view: RunView
+    gathered: Gathered
+    decided: Decided
+    decision_id: UUID
+    ask: Ask
+    withdraw: Withdraw
+
+
+def apply(draft: Draft, view: RunView, gathered: Gathered, decided: Decided, ask: Ask, withdraw: Withdraw) -> UUID:
+    """Write the decision with every check, close the wake, and open what the decision opens. Answers the decision's id."""
+    decision_id = draft.mint()
+    _record(draft, view, gathered, decided, decision_id)
+    seen = _sightings(draft, view, gathered)
+    opening = Opening(draft, view, gathered, decided, decision_id, ask, withdraw)
+    _OPENS[decided.decision](opening, seen)
+    return decision_id
+
+
+def _record(draft: Draft, view: RunView, gathered: Gathered, decided: Decided, decision_id: UUID) -> None:
+    draft.insert(
+        "decision",
+        id=decision_id,
+        run_id=view.run.id,
+        wake_id=gathered.wake_id,
+        decision=decided.decision,
+        reasons=list(decided.reasons),
+        rule_version=RULE_VERSION,
+        facts_digest=gathered.digest(),
+        transition=view.head.transition,
+        instance_id=view.head.instance_id,
+        decided_at=draft.at,
+    )
+    for ordinal, check in enumerate(gathered.checks):
+        draft.insert(
+            "wake_check",
+            id=draft.mint(),
+            run_id=view.run.id,
+            decision_id=decision_id,
+            ordinal=ordinal,
+            name=check.name,
+            subject=check.subject[:200],
+            answer=check.answer,
+            reason=check.reason[:40],
+            recorded=check.recorded[:300],
+            observed=check.observed[:300],
+        )
+    draft.move(
+        "wake",
+        gathered.wake_id,
+        {"state": WakeState.CHECKING, "attempt": gathered.attempt},
+        state=wakes.MACHINE.step(WakeState.CHECKING, "decide"),
+        decision_id=decision_id,
+        until=None,
+        closed_at=draft.at,
+    )
+
+
+def _sightings(draft: Draft, view: RunView, gathered: Gathered) -> dict[UUID, UUID]:
+    """Store what was seen with the decision. Answers the observation of each effect."""
+    seen = {}
+    for sighting in gathered.sightings:
+        observation_id = draft.mint()
+        if sighting.body is not None:
+            draft.body(sighting.body)
+        draft.insert(
+            "observation",
+            id=observation_id,
+            run_id=view.run.id,
+            target_id=sighting.target_id,
+            resource=sighting.resource,
+            version=sighting.version,
+            body_id=sighting.body.id if sighting.body else None,
+            commitment=sighting.body.commitment if sighting.body else None,
+            source="wake",
+            observed_at=sighting.at,
+        )
+        seen[sighting.effect_id] = observation_id
+    return seen
+
+
+def _proposed(view: RunView) -> list[EffectRow]:
+    return [effect for effect in view.effects if effect.state is EffectState.PROPOSED]
+
+
+def _ready(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
+    """The present transition goes on: a clearance, and what was refused is withdrawn with its own cause."""
+    draft, view, gathered = opening.draft, opening.view, opening.gathered
+    for effect in _proposed(view):
+        if outcome := gathered.refused.get(effect.id):
+            effects.withdraw(draft, view, effect, CAUSES[outcome])
+        elif effect.id in seen:
+            draft.move(
+                "effect",
+                effect.id,
+                {"state": effect.state, "observation_id": effect.observation_id},
+                observation_id=seen[effect.id],
+            )
+    opening.withdraw("wait_closed")
+    version = view.version
+    cleared = Cleared(
+        view.head.transition,
+        view.head.instance_id,
+        gathered.versions,
+        tuple(version.targets(view.head.transition)) if version else (),
+        tuple(version.tools(view.head.transition)) if version else (),
+    )
+    runs.to_status(draft, view, MACHINE_DECISION, Status.READY)
+    runs.clear(draft, view.run.id, cleared, ClearanceState.LIVE, opening.decision_id)
+
+
+def _replan(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
+    """The world moved under the transition: what it proposed is withdrawn, and the declared one opens on the same state."""
+    draft, view, gathered = opening.draft, opening.view, opening.gathered
+    last, version = gathered.checkpoint, view.version
+    if last is None or gathered.state_id is None or version is None:
+        raise ValueError("a run without a whole checkpoint is handed off, never replanned")
+    for effect in _proposed(view):
+        effects.withdraw(draft, view, effect, WithdrawCause.SUPERSEDED)
+    _void(draft, view, {grant.subject_id for grant in view.grants}, "superseded")
+    opening.withdraw("superseded")
+    runs.leave_instance(draft, view)
+    to = gathered.facts.replan_to
+    seq = view.head.checkpoint_seq + 1
+    instance_id = runs.open_instance(draft, view.run.id, to, seq)
+    fields = replace(
+        last,
+        seq=seq,
+        kind=CheckpointKind.REPLAN,
+        previous_digest=view.head.checkpoint_digest,
+        last_transition=view.head.transition,
+        next_transition=to,
+        instance_id=instance_id,
+        fence=view.head.fence,
+    )
+    insert_checkpoint(draft, fields, state_id=gathered.state_id)
+    draft.head(asks=0)
+    cleared = Cleared(to, instance_id, gathered.versions, tuple(version.targets(to)), tuple(version.tools(to)))
+    runs.to_status(draft, view, MACHINE_DECISION, Status.READY)
+    runs.clear(draft, view.run.id, cleared, ClearanceState.LIVE, opening.decision_id)
+
+
+def _ask_again(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
+    """Void what was granted on other facts, ask on the facts as they are now, and wait for the answer."""
+    draft, view, gathered = opening.draft, opening.view, opening.gathered
+    asked = {}
+    for effect in _proposed(view):
+        if effect.id not in gathered.ask:
+            continue
+        asked[effect.name] = _renewed(draft, gathered, effect, seen)
+    _void(draft, view, {effect.id for effect in asked.values()}, "changed")
+    draft.head(asks=view.head.asks + 1)
+    _wait(
+        opening,
+        Internal.ASK_AGAIN,
+        tuple(MemberSpec(MemberKind.APPROVAL, effect=name) for name in asked),
+        draft.at + ASKED_FOR,
+        gathered.on_deadline,
+        asked,
+    )
+
+
+def _renewed(draft: Draft, gathered: Gathered, effect: EffectRow, seen: Mapping[UUID, UUID]) -> EffectRow:
+    """The effect bound to what its target looks like now."""
+    if effect.id not in seen:
+        return effect
+    sighting = next(s for s in gathered.sightings if s.effect_id == effect.id)
+    return effects.rebind(draft, effect, seen[effect.id], sighting.version, sighting.body)
+
+
+def _void(draft: Draft, view: RunView, subjects: set[UUID], cause: str) -> None:
+    for grant in view.grants:
+        if grant.subject_id in subjects:
+            draft.move(
+                "grant", grant.id, {"state": GrantState.LIVE}, state=GrantState.VOIDED, cause=cause, closed_at=draft.at
+            )
+
+
+def _retry_later(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
+    """Look again after a back-off that doubles with each try."""
+    at = opening.draft.at + min(LONGEST_BACK_OFF, BACK_OFF * 2**opening.gathered.facts.retries)
+    timer = MemberSpec(MemberKind.TIMER, at=at)
+    _wait(opening, Internal.RETRY_LATER, (timer,), at + LONGEST_BACK_OFF, OnDeadline.WAKE, {})
+
+
+def _reconcile(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
+    """Wait until the outcome of every call that is out or unknown is known."""
+    unknown = {str(effect.id): effect for effect in opening.view.effects if effect.state in OPEN}
+    members = tuple(MemberSpec(MemberKind.EFFECT, effect=name) for name in unknown)
+    deadline = opening.draft.at + RECONCILED_WITHIN
+    _wait(opening, Internal.RECONCILE, members[: waits.MAX_MEMBERS], deadline, OnDeadline.HAND_OFF, unknown)
+
+
+def _wait(
+    opening: Opening,
+    internal: Internal,
+    members: Sequence[MemberSpec],
+    deadline: datetime,
+    on_deadline: OnDeadline,
+    named: dict[str, Any],
+) -> None:
+    draft, view = opening.draft, opening.view
+    spec = WaitSpec(SetMode.ALL, tuple(members), deadline, on_deadline, internal)
+    runs.to_status(draft, view, MACHINE_DECISION, Status.WAITING)
+    # The wake at hand is closed by the same draft: a wait that is met at once asks for another.
+    view = replace(view, wake=None)
+    waits.open_set(
+        draft, view, spec, named, lambda effect, by: opening.ask(effect, by, opening.gathered.ask[effect.id])
+    )
+
+
+def _finish(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
+    """End the run as its intent says; nothing of it is out."""
+    draft, view = opening.draft, opening.view
+    for effect in _proposed(view):
+        effects.withdraw(draft, view, effect, WithdrawCause.CANCELLED)
+    _void(draft, view, {grant.subject_id for grant in view.grants}, "cancelled")
+    opening.withdraw("cancelled")
+    runs.end_ownership(draft, view)
+    runs.leave_instance(draft, view)
+    ended = Status.CANCELLED if view.head.intent is Intent.CANCEL else Status.FAILED
+    runs.to_status(draft, view, MACHINE_DECISION, ended)
+
+
+def _hand_off(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
+    """Give the run to a person, with the decision that says why."""
+    reason = opening.decided.reasons[0][:40]
+    runs.to_status(opening.draft, opening.view, MACHINE_DECISION, Status.BLOCKED)
+    handoffs.open_handoff(opening.draft, opening.view, reason, decision_id=opening.decision_id)
+
+
+_OPENS: Mapping[DecisionKind, Callable[[Opening, Mapping[UUID, UUID]], None]] = {
+    DecisionKind.RESUME: _ready,
+    DecisionKind.ROUTE_OLD: _ready,
+    DecisionKind.REPLAN: _replan,
+    DecisionKind.ASK_AGAIN: _ask_again,
+    DecisionKind.RETRY_LATER: _retry_later,
+    DecisionKind.RECONCILE: _reconcile,
+    DecisionKind.FINISH: _finish,
+    DecisionKind.HAND_OFF: _hand_off,
+}
+
+
+def not_claimed(draft: Draft, view: RunView, *, routed_old: bool) -> bool:
+    """Nobody claimed by `ready_by`: wake again; after a route to old code nobody runs it any more, so a person takes it. False when not so."""
+    clearance = view.clearance
+    if view.head.status is not Status.READY or clearance is None or clearance.ready_by > draft.at:
+        return False
+    runs.close_clearance(draft, view, ClearanceState.STALE)
+    if routed_old:
+        runs.to_status(draft, view, "not_claimed", Status.BLOCKED)
+        handoffs.open_handoff(draft, view, "code:no_worker_of_old_version")
+        return True
+    runs.to_status(draft, view, "not_claimed", Status.WAKING)
+    wakes.queue(draft, view, "not_claimed")
+    return True

@@ -1,0 +1,46 @@
+"""Effects as services: the holder's verbs, the reconciler's, a person's verdict, and readings."""
+
+from ledger.services.effects.holding import (
+    PermitAnswer,
+    ProposalAnswer,
+    SettleAnswer,
+    accept,
+    accept_named,
+    permit,
+    propose,
+    propose_in,
+    settle,
+    settle_in,
+    withdraw,
+    withdraw_in,
+    withdrawer,
+)
+from ledger.services.effects.reading import Due, EffectView, due, get, of_same_name, run_of
+from ledger.services.effects.reconciling import Looked, begin_replay, lapse, look, verdict
+
+__all__ = [
+    "Due",
+    "EffectView",
+    "Looked",
+    "PermitAnswer",
+    "ProposalAnswer",
+    "SettleAnswer",
+    "accept",
+    "accept_named",
+    "begin_replay",
+    "due",
+    "get",
+    "lapse",
+    "look",
+    "of_same_name",
+    "permit",
+    "propose",
+    "propose_in",
+    "run_of",
+    "settle",
+    "settle_in",
+    "verdict",
+    "withdraw",
+    "withdraw_in",
+    "withdrawer",
+]

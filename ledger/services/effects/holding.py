@@ -1,0 +1,330 @@
+"""What the holder of a run does with its effects: propose, withdraw, permit, settle, accept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+
+from ledger.domain import effects as rules
+from ledger.domain.change import Change
+from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, insert_checkpoint
+from ledger.domain.drafts import Draft
+from ledger.domain.effects import (
+    EffectRow,
+    PermitAsk,
+    PermitRow,
+    ProposalSpec,
+    ReportRow,
+    SeenVersion,
+    SettleSpec,
+    WithdrawCause,
+)
+from ledger.domain.errors import LedgerError
+from ledger.domain.identity import Caller, Scope
+from ledger.domain.runs import Fence, Status, check_fence
+from ledger.domain.views import RunView
+from ledger.domain.waits.closing import Withdraw
+from ledger.services import facts, writer
+from ledger.services.drafts import run_draft
+from ledger.services.effects.reading import (
+    Seat,
+    body_of,
+    newest_seen,
+    of_same_name,
+    permit_parts,
+    report_parts,
+    run_of,
+    seat,
+    with_grants,
+)
+from ledger.services.facts import Part
+from ledger.services.ids import new_body
+from ledger.services.ports import approvals
+from ledger.services.views import run_view
+
+
+@dataclass(frozen=True, slots=True)
+class PermitAnswer:
+    """What the call is to be made with: `request` is the recorded canonical JSON, `precondition` the version to send as If-Match ('' for none)."""
+
+    effect: EffectRow
+    attempt: int
+    key: str
+    send_by: datetime
+    answer_by: datetime
+    precondition: str
+    request: bytes
+    new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalAnswer:
+    """The effect as recorded; `seq` is the run's last checkpoint afterwards; `new` is False when it was recorded before."""
+
+    effect: EffectRow
+    seq: int
+    new: bool
+
+
+def withdrawer(draft: Draft, view: RunView) -> Withdraw:
+    """How a Change takes back open requests: through the port, in the same transaction."""
+    return lambda effect_ids, cause: approvals().withdraw(draft, view, effect_ids, cause)
+
+
+# Steps of a Change, also of a commit's -------------------------------------------------------
+
+
+def propose_in(draft: Draft, view: RunView, spec: ProposalSpec, seen: SeenVersion | None) -> EffectRow:
+    """Propose within a Change. The view must have been read with `of_same_name` for the spec's name."""
+    recorded = view.named(spec.name)
+    known = body_of(view.extras["same_name"], recorded.request_id) if recorded else None
+    return rules.propose(draft, view, spec, seen, known, new_body(spec.request, view.now))
+
+
+def settle_in(draft: Draft, view: RunView, effect: EffectRow, spec: SettleSpec, fence: Fence) -> tuple[EffectRow, bool]:
+    """Settle within a Change. Answers the effect and whether the report counted."""
+    holder = view.head.fence == fence and view.head.status is Status.RUNNING
+    result = new_body(spec.result, view.now) if spec.result is not None else None
+    return rules.settle(
+        draft, view, effect, spec, holder=holder, fence=fence, result=result, withdraw=withdrawer(draft, view)
+    )
+
+
+def withdraw_in(draft: Draft, view: RunView, effect: EffectRow, cause: WithdrawCause) -> EffectRow:
+    """Withdraw within a Change, with the requests for leave that were asked for it."""
+    moved = rules.withdraw(draft, view, effect, cause)
+    approvals().withdraw(draft, view, frozenset({effect.id}), str(cause))
+    return moved
+
+
+# Verbs -----------------------------------------------------------------------------------------
+
+
+def propose(
+    caller: Caller,
+    run_id: UUID,
+    fence: Fence,
+    expect_seq: int,
+    spec: ProposalSpec,
+    observation: SeenVersion | None,
+    call_key: str,
+) -> ProposalAnswer:
+    """Record an effect outside a full commit: a checkpoint of its own, with the state as it was.
+
+    The key first: a repeat is answered with what it made. The name next: what is recorded under it is answered, and accounted for. Raises LedgerError
+    `key-reused`, `stale-fence`, `wrong-sequence`, `effect-differs`, `effects-unaccounted`, `target-unknown`.
+    """
+    caller.needs(Scope.RUNS_WORK)
+    spec = replace(spec, call_key=call_key)
+
+    def rule(view: RunView) -> tuple[Change | None, ProposalAnswer]:
+        if (repeat := _repeat(view, spec)) is not None:
+            return None, ProposalAnswer(repeat, view.head.checkpoint_seq, False)
+        check_fence(view.head, fence)
+        if view.head.checkpoint_seq != expect_seq:
+            raise LedgerError(
+                "wrong-sequence",
+                f"the last checkpoint is {view.head.checkpoint_seq}; you expected {expect_seq}",
+                "Read the run's checkpoints: somebody or an earlier call of yours has committed.",
+                seq=view.head.checkpoint_seq,
+            )
+        draft = run_draft(view, caller.actor, "effect.propose")
+        before = view.named(spec.name)
+        effect = propose_in(draft, view, spec, observation)
+        if before is not None:
+            return (draft.change() if effect != before else None), ProposalAnswer(effect, expect_seq, False)
+        _checkpoint(draft, view, fence)
+        return draft.change(), ProposalAnswer(effect, expect_seq + 1, True)
+
+    parts = {
+        **of_same_name(run_id, [spec.name]),
+        "by_key": Part("effect", "t.run_id = %s AND t.call_key = %s", (run_id, call_key), many=True),
+        "by_key_body": Part(
+            "body",
+            "t.id IN (SELECT e.request_id FROM ledger_effect e WHERE e.run_id = %s AND e.call_key = %s)",
+            (run_id, call_key),
+            many=True,
+        ),
+        "last": Part("checkpoint", "t.run_id = %s", (run_id,), many=True, order="t.seq DESC", limit=1),
+    }
+    answer, _ = writer.settle(
+        lambda: run_view(run_id, caller.tenant_id, **parts), rule, again=frozenset({"effect_call_key_unique"})
+    )
+    return answer
+
+
+def _repeat(view: RunView, spec: ProposalSpec) -> EffectRow | None:
+    if not view.extras["by_key"]:
+        return None
+    effect = facts.load(EffectRow, view.extras["by_key"][0])
+    known = body_of(view.extras["by_key_body"], effect.request_id)
+    target = view.targets[effect.target_id]
+    same = (effect.name, effect.tool, target.name, effect.resource, effect.tool_digest)
+    if same != (spec.name, spec.tool, spec.target, spec.resource, spec.tool_digest) or not (
+        known is not None and known.same(spec.request)
+    ):
+        raise LedgerError(
+            "key-reused",
+            "this Idempotency-Key proposed something else",
+            "Send the first content again, or use a new key for a new proposal.",
+            effect=str(effect.id),
+        )
+    return effect
+
+
+def _checkpoint(draft: Draft, view: RunView, fence: Fence) -> None:
+    last = view.extras["last"][0]
+    fields = CheckpointFields(
+        run_id=view.run.id,
+        seq=view.head.checkpoint_seq + 1,
+        kind=CheckpointKind.PROPOSAL,
+        previous_digest=view.head.checkpoint_digest,
+        last_transition=last["last_transition"],
+        next_transition=view.head.transition,
+        instance_id=view.head.instance_id,
+        version=view.head.version,
+        code_version=last["code_version"],
+        fence=fence,
+        state_commitment=last["state_commitment"],
+    )
+    insert_checkpoint(draft, fields, state_id=last["state_id"])
+
+
+def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersion | None = None) -> PermitAnswer:
+    """Leave for the next attempt of a call, written before the call; the same leave again while it is out.
+
+    Idempotent by fence and attempt. `observation` is one made for this call, after `observation-due`. Raises LedgerError; `changed`,
+    `policy-denies`, `grant-missing`, `grant-void` and `expired` have sent the run back to waking.
+    """
+    caller.needs(Scope.RUNS_WORK)
+    run_id = run_of(effect_id, caller.tenant_id)
+
+    def rule(at: Seat) -> tuple[Change | None, PermitAnswer | LedgerError]:
+        view = with_grants(at.view, at.view.extras["usable"])
+        ask = _ask(caller, view, fence, observation)
+        draft = run_draft(view, caller.actor, "effect.permit", fresh_authority=True)
+        try:
+            effect, given, new = rules.permit(draft, view, at.effect, _doubted(view, at.effect, ask))
+        except LedgerError as refusal:
+            if refusal.code not in rules.INCURABLE or rules.calls_out(view):
+                raise
+            draft = run_draft(view, caller.actor, "effect.refuse", fresh_authority=True)
+            rules.send_to_wake(draft, view, refusal, ask)
+            return draft.change(), refusal
+        return (draft.change() if new else None), _permitted(view, effect, given, new)
+
+    answer, _ = writer.settle(lambda: seat(run_id, effect_id, caller.tenant_id, **permit_parts(effect_id)), rule)
+    if isinstance(answer, LedgerError):
+        raise answer
+    return answer
+
+
+def _ask(caller: Caller, view: RunView, fence: Fence, observation: SeenVersion | None) -> PermitAsk:
+    recorded = newest_seen(view.extras["seen"])
+    now = observation is not None and (recorded is None or observation.at > recorded.at)
+    return PermitAsk(
+        fence=fence,
+        permits=[facts.load(PermitRow, row) for row in view.extras["permits"]],
+        seen=observation if now else recorded,
+        seen_now=now,
+        send_within=timedelta(seconds=settings.RESUMEAPP_SEND_BY_SECONDS),
+        key_id=caller.key_id,
+    )
+
+
+def _doubted(view: RunView, effect: EffectRow, ask: PermitAsk) -> PermitAsk:
+    """What the people's side says of the votes behind the grant, if there is one."""
+    grant = next((grant for grant in view.grants if grant.subject_id == effect.id), None)
+    return ask if grant is None else replace(ask, doubt=approvals().still_good(grant, view))
+
+
+def _permitted(view: RunView, effect: EffectRow, given: PermitRow, new: bool) -> PermitAnswer:
+    request = body_of(view.extras["request"], effect.request_id)
+    if request is None or request.commitment != bytes(effect.request_commitment):
+        raise LedgerError(
+            "integrity", "the recorded request doesn't fit its commitment", "Verify the run before anything else is done."
+        )
+    return PermitAnswer(
+        effect=effect,
+        attempt=given.attempt,
+        key=effect.key,
+        send_by=given.send_by,
+        answer_by=given.answer_by,
+        precondition=given.precondition,
+        request=request.content,
+        new=new,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SettleAnswer:
+    effect: EffectRow
+    counted: bool
+
+
+def settle(caller: Caller, effect_id: UUID, spec: SettleSpec, fence: Fence) -> SettleAnswer:
+    """Record what a worker says of its attempt. A repeat of the same content changes nothing, whoever holds the run by now.
+
+    Nobody is turned away for a stale fence: what they say is kept as evidence, and `counted` says whether it decided anything.
+    """
+    caller.needs(Scope.RUNS_WORK)
+    rules.check_spec(spec)
+    run_id = run_of(effect_id, caller.tenant_id)
+
+    def rule(at: Seat) -> tuple[Change | None, SettleAnswer]:
+        view = at.view
+        told = [facts.load(ReportRow, row) for row in view.extras["told"]]
+        bodies = {row["id"]: (row["salt"] or b"", row["commitment"]) for row in view.extras["told_bodies"]}
+        if rules.replayed(spec, told, bodies):
+            return None, SettleAnswer(at.effect, False)
+        draft = run_draft(view, caller.actor, "effect.settle")
+        effect, counted = settle_in(draft, view, at.effect, spec, fence)
+        return draft.change(), SettleAnswer(effect, counted)
+
+    answer, _ = writer.settle(lambda: seat(run_id, effect_id, caller.tenant_id, **report_parts(effect_id)), rule)
+    return answer
+
+
+def withdraw(caller: Caller, effect_id: UUID, fence: Fence) -> EffectRow:
+    """The holder takes a proposed effect back. Raises LedgerError `stale-fence`, `wrong-state`."""
+
+    def rule(at: Seat) -> tuple[Change | None, EffectRow]:
+        check_fence(at.view.head, fence)
+        if at.effect.state is rules.EffectState.WITHDRAWN:
+            return None, at.effect
+        draft = run_draft(at.view, caller.actor, "effect.withdraw")
+        effect = withdraw_in(draft, at.view, at.effect, WithdrawCause.BY_AGENT)
+        return draft.change(), effect
+
+    return _held(caller, effect_id, rule)
+
+
+def accept(caller: Caller, effect_id: UUID, fence: Fence) -> EffectRow:
+    """The holder takes a settled effect's recorded outcome as it is. Raises LedgerError `stale-fence`, `wrong-state`."""
+
+    def rule(at: Seat) -> tuple[Change | None, EffectRow]:
+        check_fence(at.view.head, fence)
+        draft = run_draft(at.view, caller.actor, "effect.accept")
+        effect = rules.accept(draft, at.view, at.effect)
+        return (draft.change() if effect != at.effect else None), effect
+
+    return _held(caller, effect_id, rule)
+
+
+def accept_named(caller: Caller, run_id: UUID, name: str, fence: Fence) -> EffectRow:
+    """As `accept`, by the effect's name in the present transition. Raises LedgerError `not-found` too."""
+    effect = run_view(run_id, caller.tenant_id).named(name)
+    if effect is None:
+        raise LedgerError("not-found", "the present transition has no effect of this name", "Check the name.")
+    return accept(caller, effect.id, fence)
+
+
+def _held(caller: Caller, effect_id: UUID, rule: Callable[[Seat], tuple[Change | None, EffectRow]]) -> EffectRow:
+    caller.needs(Scope.RUNS_WORK)
+    run_id = run_of(effect_id, caller.tenant_id)
+    effect, _ = writer.settle(lambda: seat(run_id, effect_id, caller.tenant_id), rule)
+    return effect

@@ -1,0 +1,203 @@
+"""Read effects: what a verb needs beside the run's view, one effect with its evidence, and what is due."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from ledger.domain.authority import GrantRow
+from ledger.domain.canonical import Body
+from ledger.domain.effects import EffectRow, EffectState, PermitRow, ReportRow, SeenVersion, TargetRow
+from ledger.domain.errors import LedgerError
+from ledger.domain.views import RunView
+from ledger.services import facts
+from ledger.services.facts import Part, Row
+from ledger.services.views import run_view
+
+_OF = "(SELECT e.{} FROM ledger_effect e WHERE e.id = %s)"
+
+
+def not_found() -> LedgerError:
+    """An effect that is missing or somebody else's."""
+    return LedgerError("not-found", "there is no such effect here", "Check the id, and that the key belongs to its tenant.")
+
+
+def run_of(effect_id: UUID, tenant_id: UUID | None) -> UUID:
+    """The run that an effect belongs to. Raises LedgerError `not-found` for a foreign or missing effect."""
+    row = facts.read(effect=Part("effect", "t.id = %s", (effect_id,))).row("effect")
+    if row is None or (tenant_id is not None and row["tenant_id"] != tenant_id):
+        raise not_found()
+    run_id: UUID = row["run_id"]
+    return run_id
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A run's view with one of its effects, which may be of an earlier transition."""
+
+    view: RunView
+    effect: EffectRow
+
+
+def seat(run_id: UUID, effect_id: UUID, tenant_id: UUID | None, **extra: Part) -> Seat:
+    """Read a run together with one effect of it: one statement on PostgreSQL."""
+    view = run_view(run_id, tenant_id, one_effect=Part("effect", "t.id = %s", (effect_id,), many=True), **extra)
+    rows = view.extras["one_effect"]
+    if not rows or rows[0]["run_id"] != run_id:
+        raise not_found()
+    effect = facts.load(EffectRow, rows[0])
+    return Seat(view if view.effect(effect_id) is None else view.having(effect), effect)
+
+
+def permit_parts(effect_id: UUID) -> dict[str, Part]:
+    """What a permit is decided from: the last permit, the request's bytes, grants that still cover attempts, the newest observation of the resource."""
+    one = (effect_id,)
+    return {
+        "permits": Part("permit", "t.effect_id = %s", one, many=True, order="t.attempt DESC", limit=1),
+        "request": Part("body", f"t.id = {_OF.format('request_id')}", one, many=True),
+        "usable": Part("grant", "t.subject_id = %s AND t.state IN ('live', 'used')", one, many=True),
+        "seen": Part(
+            "observation",
+            f"t.target_id = {_OF.format('target_id')} AND t.resource = {_OF.format('resource')}"
+            f" AND t.run_id = {_OF.format('run_id')}",
+            one * 3,
+            many=True,
+            order="t.observed_at DESC",
+            limit=1,
+        ),
+    }
+
+
+def report_parts(effect_id: UUID) -> dict[str, Part]:
+    """What was reported by workers of this effect, with its evidence: for recognising a repeat."""
+    told = "FROM ledger_effect_report r WHERE r.effect_id = %s AND r.kind IN ('settle', 'late')"
+    return {
+        "told": Part(
+            "effect_report", "t.effect_id = %s AND t.kind IN ('settle', 'late')", (effect_id,), many=True, order="t.ordinal"
+        ),
+        "told_bodies": Part("body", f"t.id IN (SELECT r.evidence_id {told})", (effect_id,), many=True),
+    }
+
+
+def of_same_name(run_id: UUID, names: Sequence[str]) -> dict[str, Part]:
+    """The stored requests of the run's effects with these names, for comparing contents; nothing without names."""
+    if not names:
+        return {}
+    each = ", ".join(["%s"] * len(names))
+    return {
+        "same_name": Part(
+            "body",
+            f"t.id IN (SELECT e.request_id FROM ledger_effect e WHERE e.run_id = %s AND e.name IN ({each}))",
+            (run_id, *names),
+            many=True,
+        )
+    }
+
+
+def body_of(rows: Sequence[Row], body_id: UUID) -> Body | None:
+    """A stored body among rows read; None when it is missing or erased."""
+    row = next((row for row in rows if row["id"] == body_id), None)
+    if row is None or row["erased_at"] is not None:
+        return None
+    return Body(row["id"], row["salt"], row["content"], row["media"])
+
+
+def newest_seen(rows: Sequence[Row]) -> SeenVersion | None:
+    """The newest of the observations read."""
+    if not rows:
+        return None
+    row = rows[0]
+    return SeenVersion(row["target_id"], row["resource"], row["version"], row["observed_at"], row["source"])
+
+
+def with_grants(view: RunView, rows: Sequence[Row]) -> RunView:
+    """The view with the grants that still cover attempts of one effect, used ones included."""
+    usable = [facts.load(GrantRow, row) for row in rows]
+    known = {grant.id for grant in usable}
+    return replace(view, grants=[*usable, *(grant for grant in view.grants if grant.id not in known)])
+
+
+@dataclass(frozen=True, slots=True)
+class EffectView:
+    """One effect with everything recorded about it. `request`, `result` and `evidence` (by body id) are canonical bytes, None when erased."""
+
+    row: EffectRow
+    tenant_id: UUID
+    workflow_id: UUID
+    target: TargetRow
+    request: bytes | None
+    result: bytes | None
+    permits: Sequence[PermitRow]
+    reports: Sequence[ReportRow]
+    evidence: Mapping[UUID, bytes | None]
+    now: datetime
+
+
+def get(tenant_id: UUID, effect_id: UUID) -> EffectView:
+    """One effect, its permits, reports and evidence. Raises LedgerError `not-found`."""
+    one = (effect_id,)
+    read = facts.read(
+        effect=Part("effect", "t.id = %s AND t.tenant_id = %s", (effect_id, tenant_id)),
+        head=Part("run_head", f"t.run_id = {_OF.format('run_id')}", one),
+        target=Part("target", f"t.id = {_OF.format('target_id')}", one),
+        permits=Part("permit", "t.effect_id = %s", one, many=True, order="t.attempt"),
+        reports=Part("effect_report", "t.effect_id = %s", one, many=True, order="t.ordinal"),
+        bodies=Part(
+            "body",
+            f"t.id = {_OF.format('request_id')} OR t.id = {_OF.format('result_id')}"
+            " OR t.id IN (SELECT r.evidence_id FROM ledger_effect_report r WHERE r.effect_id = %s)",
+            one * 3,
+            many=True,
+        ),
+    )
+    effect, target, head = read.one("effect", EffectRow), read.one("target", TargetRow), read.row("head")
+    if effect is None or target is None or head is None:
+        raise not_found()
+    bodies: dict[UUID, bytes | None] = {row["id"]: row["content"] for row in read.rows["bodies"]}
+    return EffectView(
+        row=effect,
+        tenant_id=tenant_id,
+        workflow_id=head["workflow_id"],
+        target=target,
+        request=bodies.get(effect.request_id),
+        result=bodies.get(effect.result_id) if effect.result_id else None,
+        permits=read.all("permits", PermitRow),
+        reports=read.all("reports", ReportRow),
+        evidence=bodies,
+        now=read.now,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """An open effect whose time has come: to lapse (its answer never came), or to be looked up."""
+
+    effect_id: UUID
+    run_id: UUID
+    lapse: bool
+
+
+def due(limit: int) -> list[Due]:
+    """Open effects of every tenant whose due time has passed, longest overdue first."""
+    now = facts.read().now
+    read = facts.read(
+        due=Part(
+            "effect",
+            "t.state IN ('in_flight', 'unknown') AND t.due_at <= %s",
+            (now,),
+            many=True,
+            order="t.due_at",
+            limit=limit,
+        )
+    )
+    return [
+        Due(
+            effect.id,
+            effect.run_id,
+            effect.state is EffectState.IN_FLIGHT
+            and (not effect.accepted or (effect.answer_by is not None and effect.answer_by <= now)),
+        )
+        for effect in read.all("due", EffectRow)
+    ]

@@ -1,0 +1,118 @@
+"""What is done about effects whose outcome nobody reported: lapse, look up, replay, and a person's verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from ledger.domain import effects as rules
+from ledger.domain.canonical import canonical
+from ledger.domain.change import Change
+from ledger.domain.effects import EffectRow, EffectState, Judged, Look, LookAnswer
+from ledger.domain.errors import LedgerError
+from ledger.domain.identity import Caller, Verb
+from ledger.domain.views import RunView
+from ledger.models import WorkflowType
+from ledger.services import permissions, writer
+from ledger.services.drafts import run_draft
+from ledger.services.effects.holding import withdrawer
+from ledger.services.effects.reading import Seat, run_of, seat
+from ledger.services.ids import new_body
+from ledger.services.views import run_view
+
+SWEEP = "system:sweep"
+RECONCILER = "system:reconciler"
+LONGEST_EVIDENCE = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A target's answer as the reconciler got it. `asked_at` is the record's clock before the question, `evidence` the reply's bytes."""
+
+    answer: LookAnswer
+    asked_at: datetime
+    attempt: int
+    reference: str = ""
+    cause: str = ""
+    evidence: bytes | None = None
+    media: str = "application/json"
+
+
+def lapse(run_id: UUID) -> bool:
+    """Calls whose answer is overdue become unknown. False when there was nothing to lapse: two sweeps make one lapse."""
+
+    def rule(view: RunView) -> tuple[Change | None, bool]:
+        draft = run_draft(view, SWEEP, "effect.lapse")
+        return (draft.change(), True) if rules.expire(draft, view) else (None, False)
+
+    lapsed, _ = writer.settle(lambda: run_view(run_id), rule)
+    return lapsed
+
+
+def look(effect_id: UUID, looked: Looked, actor: str = RECONCILER) -> EffectRow:
+    """Record a target's answer and what follows from it. A look that found the effect settled meanwhile is kept as evidence.
+
+    Raises LedgerError `wrong-state` for an effect that was never permitted.
+    """
+    run_id = run_of(effect_id, None)
+
+    def rule(at: Seat) -> tuple[Change | None, EffectRow]:
+        if at.effect.attempt == 0:
+            raise LedgerError(
+                "wrong-state",
+                "the effect was never permitted: there is nothing to look up",
+                "Look up effects that are in flight or unknown.",
+                state=str(at.effect.state),
+            )
+        draft = run_draft(at.view, actor, "effect.look")
+        evidence = new_body(looked.evidence, at.view.now, looked.media) if looked.evidence is not None else None
+        found = Look(looked.answer, looked.asked_at, looked.attempt, looked.reference[:200], looked.cause, evidence)
+        effect, _ = rules.apply_look(draft, at.view, at.effect, found, withdrawer(draft, at.view))
+        return draft.change(), effect
+
+    effect, _ = writer.settle(lambda: seat(run_id, effect_id, None), rule)
+    return effect
+
+
+def begin_replay(effect_id: UUID, actor: str = RECONCILER) -> EffectRow:
+    """Record a look-up by replay before it is sent. Raises LedgerError `wrong-state`, `expired`."""
+    run_id = run_of(effect_id, None)
+
+    def rule(at: Seat) -> tuple[Change | None, EffectRow]:
+        draft = run_draft(at.view, actor, "effect.replay")
+        rules.begin_replay(draft, at.view, at.effect)
+        return draft.change(), at.effect
+
+    effect, _ = writer.settle(lambda: seat(run_id, effect_id, None), rule)
+    return effect
+
+
+def verdict(
+    caller: Caller, effect_id: UUID, outcome: EffectState, cause: str, evidence: str, reference: str = ""
+) -> EffectRow:
+    """A person says what happened, and how they know. `cause` goes with failed: `confirmed_absent` or `rejected`.
+
+    Raises LedgerError `agents-never-decide`, `forbidden`, `invalid` without evidence, `wrong-state`.
+    """
+    if caller.person_id is None:
+        raise LedgerError("agents-never-decide", "a verdict is a person's", "Sign in and decide on the reconcile page.")
+    text = evidence.strip()
+    if not text or len(text) > LONGEST_EVIDENCE:
+        raise LedgerError(
+            "invalid",
+            f"a verdict needs evidence of 1 to {LONGEST_EVIDENCE} characters",
+            "Say where you looked and what you found.",
+        )
+    person_id, run_id = caller.person_id, run_of(effect_id, caller.tenant_id)
+
+    def rule(at: Seat) -> tuple[Change | None, EffectRow]:
+        if not permissions.can(person_id, Verb.OPERATE, WorkflowType(pk=at.view.head.workflow_id)):
+            raise LedgerError("forbidden", "you may not operate this workflow", "Ask an administrator for the right.")
+        draft = run_draft(at.view, caller.actor, "effect.verdict", fresh_authority=True)
+        judged = Judged(outcome, new_body(canonical({"text": text}), at.view.now), cause, reference)
+        effect = rules.verdict(draft, at.view, at.effect, judged, withdrawer(draft, at.view))
+        return draft.change(), effect
+
+    effect, _ = writer.settle(lambda: seat(run_id, effect_id, caller.tenant_id), rule)
+    return effect

@@ -1,0 +1,285 @@
+"""Events from outside: CloudEvents 1.0, each a stream of its own with one entry; deliveries are entries of the runs that they wake.
+
+Both sides of a meeting commit first and look afterwards: an event is stored, then waits are looked for; a wait is opened, then events are.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from ledger.domain import waits
+from ledger.domain.canonical import SALT_BYTES, Body, commit
+from ledger.domain.change import Change, Kind, Stream
+from ledger.domain.drafts import Draft
+from ledger.domain.errors import LedgerError
+from ledger.domain.identity import Caller, Scope
+from ledger.domain.views import RunView
+from ledger.domain.waits import EVENT_KEPT_DAYS, MemberRow, MemberState, Outcome
+from ledger.services import facts, ports, writer
+from ledger.services.conflicts import Conflict
+from ledger.services.drafts import run_draft
+from ledger.services.facts import Facts, Part, Row
+from ledger.services.ids import minter
+from ledger.services.views import run_view
+
+MATCHES = (
+    "m.tenant_id = e.tenant_id AND m.event_type = e.type AND m.kind = 'event'"
+    " AND m.event_source IN ('', e.source) AND m.event_subject IN ('', e.subject) AND m.since < e.received_at"
+)
+"""A wait member `m` has the shape of an event `e`."""
+
+NOT_CONSUMED = "NOT EXISTS (SELECT 1 FROM ledger_event_delivery d WHERE d.event_id = e.id AND d.run_id = m.run_id)"
+LOOKED_AT = 100
+
+
+class Status(StrEnum):
+    """What became of a received event."""
+
+    MATCHED = "matched"
+    KEPT = "kept"
+    DUPLICATE = "duplicate"
+    LATE = "late"
+
+
+@dataclass(frozen=True, slots=True)
+class EventSpec:
+    """A CloudEvent as parsed: `data` in canonical bytes of `media`."""
+
+    source: str
+    id: str
+    type: str
+    subject: str = ""
+    occurred_at: datetime | None = None
+    data: bytes = b"null"
+    media: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """`deliveries` is how many runs took the event just now."""
+
+    status: Status
+    deliveries: int
+    event_id: UUID
+
+
+def receive(caller: Caller, spec: EventSpec) -> Received:
+    """Store an event, then deliver it to every open wait that it fits.
+
+    The same identity (source, id) with the same content is a duplicate and delivers nothing that wasn't missed.
+    Raises LedgerError `scope-missing`, `invalid`, `event-differs`.
+    """
+    caller.needs(Scope.EVENTS_EMIT)
+    _check(spec)
+    event_id, created = _store(caller, spec)
+    delivered = look(event_id)
+    if not created:
+        return Received(Status.DUPLICATE, delivered, event_id)
+    if delivered:
+        return Received(Status.MATCHED, delivered, event_id)
+    return Received(Status.LATE if _late(event_id) else Status.KEPT, 0, event_id)
+
+
+def look(event_id: UUID) -> int:
+    """Deliver a stored event to every open member that it fits. Answers how many took it."""
+    read = facts.read(
+        members=Part(
+            "wait_member",
+            f"t.id IN (SELECT m.id FROM ledger_event e JOIN ledger_wait_member m ON {MATCHES}"
+            f" WHERE e.id = %s AND m.state = 'open' AND {NOT_CONSUMED})",
+            (event_id,),
+            many=True,
+            order="t.id",
+            limit=LOOKED_AT,
+        )
+    )
+    return sum(deliver(event_id, row["id"]) for row in read.many("members"))
+
+
+def deliver(event_id: UUID, member_id: UUID) -> bool:
+    """One event meets one wait member: the delivery, the member and what it wakes in one transaction of the run.
+
+    False when the wait has gone meanwhile, or the run has the event already: the event stays for another wait.
+    """
+    read = facts.read(
+        member=Part("wait_member", "t.id = %s", (member_id,)),
+        event=Part("event", "t.id = %s", (event_id,)),
+    )
+    member_row, event = read.row("member"), read.row("event")
+    if member_row is None or event is None or member_row["tenant_id"] != event["tenant_id"]:
+        return False
+
+    def rule(view: RunView) -> tuple[Change | None, bool]:
+        member = next((m for m in view.members if m.id == member_id and m.state is MemberState.OPEN), None)
+        if member is None:
+            return None, False
+        draft = run_draft(view, "system:events", "event.deliver")
+        draft.insert(
+            "event_delivery",
+            id=draft.mint(),
+            run_id=view.run.id,
+            event_id=event_id,
+            member_id=member_id,
+            delivered_at=draft.at,
+        )
+        waits.meet(
+            draft,
+            view,
+            member,
+            Outcome.RECEIVED,
+            event_id,
+            withdraw=lambda effects, cause: ports.approvals().withdraw(draft, view, effects, cause),
+        )
+        return draft.change(), True
+
+    try:
+        return writer.settle(lambda: run_view(member_row["run_id"]), rule)[0]
+    except Conflict as found:
+        if found.constraint in {"delivery_unique", "event_consumed_once"}:
+            return False
+        raise
+
+
+def early(tenant_id: UUID, run_id: UUID, member: MemberRow) -> list[UUID]:
+    """Kept events that an open member would take, oldest first."""
+    read = facts.read(
+        events=Part(
+            "event",
+            "t.tenant_id = %s AND t.type = %s AND (%s = '' OR t.source = %s) AND (%s = '' OR t.subject = %s)"
+            f" AND t.received_at > %s AND t.keep_until > {facts.clock()}"
+            " AND NOT EXISTS (SELECT 1 FROM ledger_event_delivery d WHERE d.event_id = t.id AND d.run_id = %s)",
+            (
+                tenant_id,
+                member.event_type,
+                member.event_source,
+                member.event_source,
+                member.event_subject,
+                member.event_subject,
+                member.since,
+                run_id,
+            ),
+            many=True,
+            order="t.received_at, t.id",
+            limit=LOOKED_AT,
+        )
+    )
+    return [row["id"] for row in read.many("events")]
+
+
+def unmet(limit: int) -> list[UUID]:
+    """Runs that wait for an event which is there: what a death between the two looks left apart."""
+    read = facts.read(
+        members=Part(
+            "wait_member",
+            "t.state = 'open' AND t.kind = 'event' AND EXISTS (SELECT 1 FROM ledger_wait_member m JOIN ledger_event e"
+            f" ON {MATCHES} WHERE m.id = t.id AND e.keep_until > {facts.clock()} AND {NOT_CONSUMED})",
+            many=True,
+            order="t.id",
+            limit=limit,
+        )
+    )
+    return list(dict.fromkeys(row["run_id"] for row in read.many("members")))
+
+
+def _check(spec: EventSpec) -> None:
+    for name, value in (("source", spec.source), ("id", spec.id), ("type", spec.type)):
+        if not value or len(value) > 200:
+            raise LedgerError("invalid", f"the event's {name} has to have 1 to 200 characters", f"Send the {name}.")
+    if len(spec.subject) > 200:
+        raise LedgerError("invalid", "the event's subject is too long", "Use at most 200 characters.")
+
+
+def _store(caller: Caller, spec: EventSpec) -> tuple[UUID, bool]:
+    """(the event's row id, whether this call made it)."""
+    known = _known(caller, spec)
+    if known is not None:
+        return known, False
+    now = facts.read().now
+    mint = minter(now)
+    event_id = mint()
+    body = Body(mint(), secrets.token_bytes(SALT_BYTES), spec.data, spec.media)
+    draft = Draft(
+        stream=Stream(Kind.EVENT, event_id, caller.tenant_id),
+        expect_seq=0,
+        at=now,
+        actor=caller.actor,
+        verb="event.receive",
+        mint=mint,
+    )
+    draft.body(body)
+    draft.insert(
+        "event",
+        id=event_id,
+        source=spec.source,
+        event_id=spec.id,
+        type=spec.type,
+        subject=spec.subject,
+        occurred_at=spec.occurred_at,
+        body_id=body.id,
+        commitment=body.commitment,
+        key_id=caller.key_id,
+        received_at=now,
+        keep_until=now + timedelta(days=EVENT_KEPT_DAYS),
+    )
+    try:
+        writer.apply(draft.change())
+    except Conflict as found:
+        if found.constraint != "event_unique":
+            raise
+        twin = _known(caller, spec)
+        if twin is None:
+            raise
+        return twin, False
+    return event_id, True
+
+
+def _known(caller: Caller, spec: EventSpec) -> UUID | None:
+    identity = (caller.tenant_id, spec.source, spec.id)
+    read = facts.read(
+        event=Part("event", "t.tenant_id = %s AND t.source = %s AND t.event_id = %s", identity),
+        body=Part(
+            "body",
+            "t.id = (SELECT e.body_id FROM ledger_event e WHERE e.tenant_id = %s AND e.source = %s AND e.event_id = %s)",
+            identity,
+        ),
+    )
+    event = read.row("event")
+    if event is None:
+        return None
+    if not _same(event, read.row("body"), spec):
+        raise LedgerError(
+            "event-differs",
+            "an event with this source and id was received with other content",
+            "Give each event an id of its own; repeat one only unchanged.",
+            event=str(event["id"]),
+        )
+    known: UUID = event["id"]
+    return known
+
+
+def _same(event: Row, body: Row | None, spec: EventSpec) -> bool:
+    if (event["type"], event["subject"], event["occurred_at"]) != (spec.type, spec.subject, spec.occurred_at):
+        return False
+    if body is None or body["salt"] is None:
+        return True
+    told: bytes = body["commitment"]
+    return commit(body["salt"], spec.data) == told and body["media"] == spec.media
+
+
+def _late(event_id: UUID) -> bool:
+    """Did a wait of this shape close without it?"""
+    read: Facts = facts.read(
+        member=Part(
+            "wait_member",
+            f"t.id = (SELECT m.id FROM ledger_event e JOIN ledger_wait_member m ON {MATCHES}"
+            " WHERE e.id = %s AND m.state = 'closed' LIMIT 1)",
+            (event_id,),
+        )
+    )
+    row: Any = read.row("member")
+    return row is not None

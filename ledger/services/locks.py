@@ -1,0 +1,23 @@
+"""Row locks for a transaction that must read what other tables say after it holds its head. On SQLite the transaction itself is the lock."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import connection
+
+
+def run_head(run_id: UUID) -> None:
+    """Wait for whoever else writes to the run."""
+    _lock("ledger_run_head", "run_id", run_id)
+
+
+def tenant_head(tenant_id: UUID) -> None:
+    """Wait for the tenant's other administrative acts."""
+    _lock("ledger_tenant_head", "tenant_id", tenant_id)
+
+
+def _lock(table: str, key: str, value: UUID) -> None:
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT 1 FROM {table} WHERE {key} = %s FOR UPDATE", [value])

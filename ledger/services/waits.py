@@ -1,0 +1,92 @@
+"""Waits as they meet the people's side, the clock and events that came early."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from ledger.domain import waits
+from ledger.domain.authority import Verdict, requirement
+from ledger.domain.change import Change
+from ledger.domain.drafts import Draft
+from ledger.domain.effects import EffectRow
+from ledger.domain.views import RunView
+from ledger.domain.waits import MemberKind, MemberState, Outcome
+from ledger.services import events, facts, ports, writer
+from ledger.services.drafts import run_draft
+from ledger.services.facts import Part
+from ledger.services.views import run_view
+
+
+def ask(draft: Draft, view: RunView, effect: EffectRow, by: datetime, reason: str = "asked") -> str | None:
+    """Ask people for leave for an effect, to be decided before `by`, and earlier where the policy says so.
+
+    Answers the outcome at once where the policy leaves nothing to ask, or where a live grant covers exactly this.
+    """
+    wanted = requirement(view.policy, effect.tool)
+    if wanted.verdict is Verdict.DENY:
+        return Outcome.DENIED_BY_POLICY
+    if wanted.verdict is Verdict.ALLOW:
+        return Outcome.NOT_NEEDED
+    grant = view.grant_for(effect.id)
+    if (
+        grant is not None
+        and reason == "asked"
+        and grant.subject_digest == effect.subject_digest
+        and grant.requirement_digest == wanted.digest()
+        and grant.use_by > draft.at
+    ):
+        return Outcome.APPROVED
+    decide_by = min(by, draft.at + wanted.decide_by)
+    ports.approvals().ask(draft, view, ports.Ask(effect, wanted, decide_by, reason))
+    return None
+
+
+def asker(draft: Draft, view: RunView) -> waits.Ask:
+    """`ask` for one draft, as the rules take it."""
+    return lambda effect, by: ask(draft, view, effect, by)
+
+
+def withdrawer(draft: Draft, view: RunView) -> waits.Withdraw:
+    """Withdraw requests within one draft, as the rules take it."""
+    return lambda effect_ids, cause: ports.approvals().withdraw(draft, view, effect_ids, cause)
+
+
+def look_after_open(run_id: UUID) -> bool:
+    """Called after the commit that opened a wait: events that came early, and timers that are past. True when the run was woken.
+
+    The other side does the same after its own commit, so whichever is second finds both; the sweep covers a death in between.
+    """
+    view = run_view(run_id)
+    for member in view.members:
+        if member.kind is MemberKind.EVENT and member.state is MemberState.OPEN:
+            for event_id in events.early(view.run.tenant_id, run_id, member):
+                if events.deliver(event_id, member.id):
+                    break
+    return expire_due(run_id)
+
+
+def expire_due(run_id: UUID) -> bool:
+    """Act on the timers and the deadline of a run's wait, as of now. False when nothing was due."""
+
+    def rule(view: RunView) -> tuple[Change | None, bool]:
+        draft = run_draft(view, "system:timer", "wait.due")
+        acted = waits.look(draft, view, withdrawer(draft, view))
+        return (draft.change(), True) if acted else (None, False)
+
+    return writer.settle(lambda: run_view(run_id), rule)[0]
+
+
+def due(limit: int) -> list[UUID]:
+    """Runs whose wait has a timer or deadline past, longest first."""
+    read = facts.read(
+        sets=Part(
+            "wait_set", f"t.state = 'open' AND t.due_at <= {facts.clock()}", many=True, order="t.due_at", limit=limit
+        )
+    )
+    return [row["run_id"] for row in read.many("sets")]
+
+
+def for_events(limit: int) -> list[UUID]:
+    """Runs with an open event member that a kept event matches: joins what a death left apart."""
+    return events.unmet(limit)

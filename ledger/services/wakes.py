@@ -1,0 +1,124 @@
+"""Wakes at the record: taken before the work, decided on what was gathered, requeued when a deciding fact moved."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from ledger.domain import decisions, transitions, wakes
+from ledger.domain.change import Change
+from ledger.domain.effects import EffectRow
+from ledger.domain.runs import Status
+from ledger.domain.transitions import Gathered
+from ledger.domain.views import RunView
+from ledger.domain.wakes import DecisionKind, WakeRow, WakeState
+from ledger.services import facts, ports, waits, writer
+from ledger.services.drafts import run_draft
+from ledger.services.facts import Part
+from ledger.services.views import run_view
+
+ACTOR = "system:wake"
+
+
+def begin(run_id: UUID) -> WakeRow | None:
+    """Take the run's due wake; None when there is none, somebody checks it, or the run wants no wake any more.
+
+    The attempt is counted and committed before any work, so that a checker that dies is counted too.
+    """
+
+    def rule(view: RunView) -> tuple[Change | None, UUID | None]:
+        wake = view.wake
+        if wake is None or not _takeable(wake, view.now):
+            return None, None
+        draft = run_draft(view, ACTOR, "wake.begin")
+        if view.head.status is not Status.WAKING:
+            wakes.drop(draft, wake)
+            return draft.change(), None
+        wakes.begin(draft, wake)
+        return draft.change(), wake.id
+
+    taken, _ = writer.settle(lambda: run_view(run_id), rule)
+    return None if taken is None else facts.read(wake=Part("wake", "t.id = %s", (taken,))).one("wake", WakeRow)
+
+
+def _takeable(wake: WakeRow, now: datetime) -> bool:
+    if wake.state is WakeState.CHECKING:
+        return wake.until is not None and wake.until <= now
+    return wake.due_at <= now
+
+
+def apply(run_id: UUID, gathered: Gathered) -> DecisionKind | None:
+    """Decide on what was gathered and write it, if head and tenant are still as they were then; otherwise the wake is queued again.
+
+    None when it was queued again, or is no longer this checker's.
+    """
+    decided = decisions.decide(gathered.checks, gathered.facts)
+
+    def rule(view: RunView) -> tuple[Change | None, DecisionKind | None]:
+        wake = view.wake
+        if wake is None or wake.id != gathered.wake_id or wake.attempt != gathered.attempt:
+            return None, None
+        if wake.state is not WakeState.CHECKING or view.head.status is not Status.WAKING:
+            return None, None
+        draft = run_draft(view, ACTOR, "wake.decide", fresh_authority=True)
+        if view.head.head_seq != gathered.head_seq or view.tenant_seq != gathered.tenant_seq:
+            wakes.requeue(draft, wake, "moved")
+            return draft.change(), None
+
+        def ask(effect: EffectRow, by: datetime, reason: str) -> str | None:
+            return waits.ask(draft, view, effect, by, reason)
+
+        def withdraw(cause: str) -> None:
+            ports.approvals().withdraw(draft, view, None, cause)
+
+        transitions.apply(draft, view, gathered, decided, ask, withdraw)
+        return draft.change(), decided.decision
+
+    return writer.settle(lambda: run_view(run_id), rule)[0]
+
+
+def due(limit: int) -> list[UUID]:
+    """Runs whose wake is due, or whose checker is taken for dead; longest first."""
+    read = facts.read(
+        wakes=Part(
+            "wake",
+            f"t.state IN ('queued', 'checking') AND t.due_at <= {facts.clock()}"
+            f" AND (t.state = 'queued' OR t.until <= {facts.clock()})",
+            many=True,
+            order="t.due_at",
+            limit=limit,
+        )
+    )
+    return [row["run_id"] for row in read.many("wakes")]
+
+
+def not_claimed(run_id: UUID) -> bool:
+    """A clearance that nobody claimed by its time: the run wakes again; one that only old code may take goes to a person."""
+
+    def rule(view: RunView) -> tuple[Change | None, bool]:
+        draft = run_draft(view, "system:sweep", "clearance.lapse")
+        routed = any(row and row["decision"] == DecisionKind.ROUTE_OLD for row in view.extras["decided"])
+        if not transitions.not_claimed(draft, view, routed_old=routed):
+            return None, False
+        return draft.change(), True
+
+    decided = Part(
+        "decision",
+        "t.id = (SELECT c.decision_id FROM ledger_clearance c JOIN ledger_run_head h ON h.clearance_id = c.id WHERE h.run_id = %s)",
+        (run_id,),
+    )
+    return writer.settle(lambda: run_view(run_id, decided=decided), rule)[0]
+
+
+def unclaimed(limit: int) -> list[UUID]:
+    """Ready runs whose clearance is past its `ready_by`."""
+    read = facts.read(
+        clearances=Part(
+            "clearance",
+            f"t.state = 'live' AND t.ready_by <= {facts.clock()}",
+            many=True,
+            order="t.ready_by",
+            limit=limit,
+        )
+    )
+    return [row["run_id"] for row in read.many("clearances")]

@@ -1,0 +1,111 @@
+"""The strict parser refuses what readers would read differently; the canonical form is RFC 8785; commitments need their salt."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+import rfc8785
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.domain.canonical import canonical, commit, digest, parse, parse_time
+from ledger.domain.errors import LedgerError
+
+REFUSED = [
+    (b'{"a": 1, "a": 2}', "duplicate-key"),
+    (b'{"a": {"b": 1, "b": 1}}', "duplicate-key"),
+    (b"NaN", "number-out-of-range"),
+    (b'{"a": Infinity}', "number-out-of-range"),
+    (b"[-Infinity]", "number-out-of-range"),
+    (b"1e400", "number-out-of-range"),
+    (b"9007199254740992", "number-out-of-range"),
+    (b"9007199254740992.0", "number-out-of-range"),
+    (b"9.1e15", "number-out-of-range"),
+    (b"-9007199254740992", "number-out-of-range"),
+    (b'"a\\u0000b"', "bad-text"),
+    (b'{"a": ["\\ud83d"]}', "bad-text"),
+    (b'{"\\udc00": 1}', "bad-text"),
+    (b'"\xff"', "malformed-json"),
+    (b"{", "malformed-json"),
+    (b"", "malformed-json"),
+    (b"{'a': 1}", "malformed-json"),
+    (b"[1,]", "malformed-json"),
+    (b"1 2", "malformed-json"),
+    (b"[" * 100_000, "malformed-json"),
+]
+
+
+@pytest.mark.parametrize(("raw", "code"), REFUSED, ids=lambda value: str(value)[:30])
+def test_what_readers_would_read_differently_is_refused_with_a_remedy(raw: bytes, code: str) -> None:
+    with pytest.raises(LedgerError) as refused:
+        parse(raw)
+    assert refused.value.code == code
+    assert refused.value.remedy
+
+
+def test_a_document_over_the_limit_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(LedgerError) as refused:
+        parse(b"{" * 2_000, limit=1_000)
+    assert refused.value.code == "too-large"
+    assert refused.value.facts == {"size": 2_000, "limit": 1_000}
+
+
+def test_a_refusal_names_the_place_and_never_the_text() -> None:
+    with pytest.raises(LedgerError) as refused:
+        parse(b'{"customer": {"names": ["secret\\u0000"]}}')
+    assert "$.customer.names[0]" in refused.value.reason
+    assert "secret" not in refused.value.reason
+
+
+def test_the_largest_safe_integers_are_kept() -> None:
+    assert parse(b"[9007199254740991, -9007199254740991]") == [2**53 - 1, -(2**53) + 1]
+
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53) + 1, 2**53 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False).filter(lambda value: not (2**53 <= abs(value) < 1e21 and value.is_integer()))
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+)
+KEYS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
+DOCUMENTS = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4))
+
+
+@given(DOCUMENTS)
+def test_the_canonical_form_is_rfc_8785_whatever_the_document(document: object) -> None:
+    assert canonical(document) == rfc8785.dumps(document)
+
+
+@given(DOCUMENTS)
+def test_parsing_a_canonical_form_gives_the_same_form_again(document: object) -> None:
+    assert canonical(parse(canonical(document))) == canonical(document)
+
+
+@given(st.binary(max_size=64))
+def test_bytes_that_no_strict_reader_takes_never_raise_anything_but_a_refusal(raw: bytes) -> None:
+    try:
+        parse(raw)
+    except LedgerError as refused:
+        assert refused.code in {"malformed-json", "duplicate-key", "number-out-of-range", "bad-text"}
+    else:
+        json.loads(raw)
+
+
+def test_a_commitment_is_sha_256_of_salt_and_bytes() -> None:
+    assert commit(b"salt", b"bytes") == hashlib.sha256(b"saltbytes").digest()
+
+
+@given(st.dictionaries(KEYS, SCALARS, min_size=1, max_size=4))
+def test_digests_of_two_kinds_never_meet(fields: dict[str, object]) -> None:
+    usable = {key: value for key, value in fields.items() if not isinstance(value, float)}
+    assert digest("a/1", usable) != digest("b/1", usable)
+
+
+def test_a_naive_time_is_refused_and_an_offset_becomes_utc() -> None:
+    with pytest.raises(LedgerError) as refused:
+        parse_time("2026-01-31T09:30:00", "at")
+    assert refused.value.code == "naive-time"
+    assert parse_time("2026-01-31T09:30:00+01:00", "at").isoformat() == "2026-01-31T08:30:00+00:00"

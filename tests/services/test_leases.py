@@ -1,0 +1,107 @@
+"""Claims, heartbeats, releases and lapses: one owner at a time, and a fence that tells owners apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+from ledger.domain.errors import LedgerError
+from ledger.domain.runs import Directive, Fence
+from ledger.models import JournalEntry, Lease
+from ledger.services import leases, verify
+
+if TYPE_CHECKING:
+    from tests.clock import Clock
+    from tests.world import World
+
+
+def test_a_stale_fence_gives_nothing_back_and_writes_nothing(world: World) -> None:
+    packet = world.claimed_run()
+    before = JournalEntry.objects.of(world.tenant).count()
+    with pytest.raises(LedgerError) as refused:
+        leases.release(world.caller, packet.run.id, Fence(packet.fence.epoch, packet.fence.count + 1))
+    assert refused.value.code == "stale-fence" and refused.value.remedy
+    assert JournalEntry.objects.of(world.tenant).count() == before
+
+
+def test_a_foreign_tenants_run_is_not_there(world: World) -> None:
+    from tests.world import World as Another
+
+    packet = world.claimed_run()
+    with pytest.raises(LedgerError) as refused:
+        leases.release(Another().caller, packet.run.id, packet.fence)
+    assert refused.value.code == "not-found"
+
+
+def test_no_worker_gets_a_run_of_versions_it_does_not_have(world: World) -> None:
+    world.start_run(version="2")
+    assert leases.claim(world.caller, world.offer("1")) == []
+
+
+def test_newer_code_takes_over_what_older_code_left(world: World) -> None:
+    run_id = world.start_run()
+    assert world.claim("2").run.id == run_id
+
+
+def test_a_run_is_claimed_once(world: World) -> None:
+    world.claimed_run()
+    assert leases.claim(world.caller, world.offer("1")) == []
+
+
+def test_a_packet_carries_the_state_with_its_salt_and_commitment(world: World) -> None:
+    from ledger.domain.canonical import commit
+
+    packet = world.claimed_run()
+    assert commit(packet.state.salt, packet.state.text.encode()) == packet.state.commitment
+    assert packet.checkpoint["state_commitment"] == packet.state.commitment
+
+
+def test_the_fence_changes_when_ownership_begins_and_when_it_ends(world: World) -> None:
+    run_id = world.start_run()
+    fences = [world.head(run_id).fence_count]
+    packet = world.claim()
+    fences.append(world.head(run_id).fence_count)
+    leases.release(world.caller, run_id, packet.fence)
+    fences.append(world.head(run_id).fence_count)
+    assert fences == sorted(set(fences))
+    assert world.head(run_id).status == "waking"
+
+
+def test_a_heartbeat_keeps_the_lease_and_writes_no_entry(world: World, clock: Clock) -> None:
+    worker = uuid4()
+    run_id = world.start_run()
+    packet = world.claim(worker=worker, seconds=10)
+    entries = JournalEntry.objects.of(world.tenant).count()
+    clock.shift(8)
+    (beat,) = leases.heartbeat(world.caller, worker, [(run_id, packet.fence)])
+    assert beat.directive is Directive.GO_ON
+    clock.shift(8)
+    assert run_id not in leases.due(100)
+    assert JournalEntry.objects.of(world.tenant).count() == entries
+
+
+def test_a_heartbeat_of_somebody_else_says_stop(world: World) -> None:
+    packet = world.claimed_run()
+    (beat,) = leases.heartbeat(world.caller, uuid4(), [(packet.run.id, packet.fence)])
+    assert beat.directive is Directive.STOP and beat.reason == "taken_over"
+
+
+def test_a_lapse_happens_once_and_the_next_owner_has_a_higher_fence(world: World, clock: Clock) -> None:
+    packet = world.claimed_run(seconds=5)
+    assert leases.lapse(packet.run.id) is False
+    clock.shift(6)
+    assert packet.run.id in leases.due(100)
+    assert [leases.lapse(packet.run.id), leases.lapse(packet.run.id)] == [True, False]
+    head = world.head(packet.run.id)
+    assert head.status == "waking" and head.fence_count > packet.fence.count
+    assert not Lease.objects.of(world.tenant).get(pk=packet.run.id).active
+
+
+def test_a_claimed_and_lapsed_run_verifies(world: World, clock: Clock) -> None:
+    packet = world.claimed_run(seconds=5)
+    clock.shift(6)
+    leases.lapse(packet.run.id)
+    report = verify.run(packet.run.id)
+    assert report.faults == [] and report.rows > 5
