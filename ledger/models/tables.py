@@ -58,9 +58,7 @@ def journalled(record: str) -> frozenset[str]:
 
 
 def _table(model: type[Record]) -> Table:
-    columns = {}
-    for field in model._meta.concrete_fields:
-        columns[field.column] = _column(field)
+    columns = {str(field.column): _column(field) for field in model._meta.concrete_fields}
     key = model._meta.pk
     if key is None:
         raise TypeError(f"{model.__name__} has no primary key")
@@ -68,7 +66,7 @@ def _table(model: type[Record]) -> Table:
         record=model.RECORD,
         model=model,
         name=model._meta.db_table,
-        key=key.column,
+        key=str(key.column),
         columns=columns,
         journalled=frozenset(columns) - model.UNJOURNALLED,
     )
@@ -86,7 +84,7 @@ def _column(field: models.Field[Any, Any]) -> Column:
     )
     if kind not in {"CharField", "TextField", "SlugField", "EmailField"} and not field.has_default():
         default = None
-    return Column(field.column, kind, default, _or_none(from_json), _or_none(from_sqlite), _or_none(to_sqlite))
+    return Column(str(field.column), kind, default, _or_none(from_json), _or_none(from_sqlite), _or_none(to_sqlite))
 
 
 def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -123,7 +123,7 @@ def _sqlite(table: Table) -> list[str]:
 def _unique(table: Table) -> list[tuple[str, ...]]:
     meta = table.model._meta
     named = [
-        tuple(meta.get_field(field).column for field in constraint.fields)
+        tuple(str(getattr(meta.get_field(field), "column", field)) for field in constraint.fields)
         for constraint in meta.constraints
         if isinstance(constraint, models.UniqueConstraint) and constraint.condition is None
     ]

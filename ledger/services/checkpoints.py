@@ -58,7 +58,10 @@ class Committed:
 
 
 def commit_transition(
-    caller: Caller, run_id: UUID, spec: CommitSpec, observations: Mapping[tuple[str, str], effects.SeenVersion] | None = None
+    caller: Caller,
+    run_id: UUID,
+    spec: CommitSpec,
+    observations: Mapping[tuple[str, str], effects.SeenVersion] | None = None,
 ) -> tuple[Committed, bool]:
     """Commit a transition; the same key and content again answers as before. Answers (what was committed, whether it was a repeat).
 
@@ -166,7 +169,9 @@ def _effects(
         withdrawn = effects.withdraw(draft, view, _known(view, effect_id), effects.WithdrawCause.BY_AGENT)
         approvals().withdraw(draft, view, frozenset({effect_id}), "by_agent")
         view = view.having(withdrawn)
-    stored = {row["id"]: Body(row["id"], row["salt"], row["content"], row["media"]) for row in view.extras["known_requests"]}
+    stored = {
+        row["id"]: Body(row["id"], row["salt"], row["content"], row["media"]) for row in view.extras["known_requests"]
+    }
     for proposal in spec.propose:
         recorded = view.named(proposal.name)
         known = stored.get(recorded.request_id) if recorded else None

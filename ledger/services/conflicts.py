@@ -39,6 +39,6 @@ def _unique() -> dict[tuple[str, tuple[str, ...]], str]:
     for model in apps.get_models():
         for constraint in model._meta.constraints:
             if isinstance(constraint, models.UniqueConstraint) and constraint.fields:
-                columns = tuple(model._meta.get_field(name).column for name in constraint.fields)
+                columns = tuple(str(getattr(model._meta.get_field(name), "column", name)) for name in constraint.fields)
                 names[(model._meta.db_table, columns)] = constraint.name
     return names

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from functools import cache
 from typing import Any, TypeVar, get_type_hints
 from uuid import UUID
 
@@ -130,16 +129,19 @@ def to_sqlite(value: Any) -> Any:
     return str(value) if isinstance(value, StrEnum) else value
 
 
-@cache
+_SHAPES: dict[Any, tuple[tuple[str, type[StrEnum] | None], ...]] = {}
+
+
 def _shape(kind: Any) -> tuple[tuple[str, type[StrEnum] | None], ...]:
-    hints = get_type_hints(kind)
-    return tuple(
-        (
-            item.name,
-            hints[item.name] if isinstance(hints[item.name], type) and issubclass(hints[item.name], StrEnum) else None,
-        )
-        for item in fields(kind)
-    )
+    """The fields of a domain value, each with its enum where it has one; worked out once a kind."""
+    if kind not in _SHAPES:
+        hints = get_type_hints(kind)
+        _SHAPES[kind] = tuple((item.name, _enum(hints[item.name])) for item in fields(kind))
+    return _SHAPES[kind]
+
+
+def _enum(hint: Any) -> type[StrEnum] | None:
+    return hint if isinstance(hint, type) and issubclass(hint, StrEnum) else None
 
 
 def load(kind: type[T], row: Row) -> T:

@@ -67,7 +67,9 @@ SCALARS = (
     st.none()
     | st.booleans()
     | st.integers(-(2**53) + 1, 2**53 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False).filter(lambda value: not (2**53 <= abs(value) < 1e21 and value.is_integer()))
+    | st.floats(allow_nan=False, allow_infinity=False).filter(
+        lambda value: not (2**53 <= abs(value) < 1e21 and value.is_integer())
+    )
     | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 )
 KEYS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)

@@ -68,7 +68,9 @@ def horizon(effect: EffectRow, target: TargetRow) -> datetime | None:
 
 def remembered(effect: EffectRow, target: TargetRow, at: datetime) -> bool:
     """Is the target still trusted to know the effect's key?"""
-    return not target.keyed or (effect.first_permit_at is not None and at < effect.first_permit_at + target.remembers_for)
+    return not target.keyed or (
+        effect.first_permit_at is not None and at < effect.first_permit_at + target.remembers_for
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +253,9 @@ def begin_replay(draft: Draft, view: RunView, effect: EffectRow) -> None:
             state=str(effect.state),
         )
     if effect.first_permit_at is None or not remembered(effect, target, draft.at):
-        raise LedgerError("expired", "the target may have forgotten the key: a replay could act twice", "A person decides.")
+        raise LedgerError(
+            "expired", "the target may have forgotten the key: a replay could act twice", "A person decides."
+        )
     draft.before(effect.first_permit_at + target.remembers_for)
     report(draft, effect, Said(ReportKind.REPLAY, "sent", effect.attempt), counted=False)
     move(draft, effect, due_at=draft.at + timedelta(seconds=target.call_limit))
@@ -270,7 +274,9 @@ class Judged:
     reference: str = ""
 
 
-def verdict(draft: Draft, view: RunView, effect: EffectRow, judged: Judged, withdraw: Withdraw | None = None) -> EffectRow:
+def verdict(
+    draft: Draft, view: RunView, effect: EffectRow, judged: Judged, withdraw: Withdraw | None = None
+) -> EffectRow:
     """A person says what happened, with evidence.
 
     Out of `unknown` it decides; against a recorded outcome it reopens `failed` and disputes `committed`. Raises LedgerError `invalid`, `wrong-state`.

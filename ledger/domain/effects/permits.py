@@ -61,7 +61,10 @@ def permit(draft: Draft, view: RunView, effect: EffectRow, ask: PermitAsk) -> tu
     lease = _lease(view, ask.fence)
     if view.head.intent is not Intent.NONE:
         raise LedgerError(
-            "not-cleared", f"the run is to {view.head.intent}", "Stop; commit or release the run.", intent=str(view.head.intent)
+            "not-cleared",
+            f"the run is to {view.head.intent}",
+            "Stop; commit or release the run.",
+            intent=str(view.head.intent),
         )
     MACHINE.step(effect.state, "permit")
     target = view.targets[effect.target_id]

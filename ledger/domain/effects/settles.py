@@ -52,7 +52,9 @@ class SettleSpec:
 def check_spec(spec: SettleSpec) -> None:
     """Refuse a report that contradicts itself. Raises LedgerError `invalid`."""
     if (spec.outcome is Settled.FAILED) != bool(spec.cause):
-        raise LedgerError("invalid", "cause belongs to failed, and failed needs one", "Send outcome failed with a cause.")
+        raise LedgerError(
+            "invalid", "cause belongs to failed, and failed needs one", "Send outcome failed with a cause."
+        )
     if spec.cause and spec.cause not in WORKER_CAUSES:
         raise LedgerError(
             "invalid",
@@ -60,7 +62,9 @@ def check_spec(spec: SettleSpec) -> None:
             f"Send one of {', '.join(sorted(WORKER_CAUSES))}; anything else is unknown.",
         )
     if len(spec.reference) > 200:
-        raise LedgerError("invalid", "the reference has more than 200 characters", "Send the target's own short reference.")
+        raise LedgerError(
+            "invalid", "the reference has more than 200 characters", "Send the target's own short reference."
+        )
     if spec.ask_after is not None and (spec.outcome is not Settled.ACCEPTED or spec.ask_after < 0):
         raise LedgerError("invalid", "ask_after goes with accepted, in seconds from 0", "Leave it out.")
 
@@ -166,9 +170,7 @@ def _in_flight(asked: _Report) -> EffectRow | None:
         return unknown(draft, effect, "settle", reference=reference)
     until = draft.at + ACCEPTED_FOR
     due = draft.at + timedelta(seconds=spec.ask_after or 0)
-    return move(
-        draft, effect, accepted=True, reference=reference, answer_by=until, due_at=min(due, until), looks=0
-    )
+    return move(draft, effect, accepted=True, reference=reference, answer_by=until, due_at=min(due, until), looks=0)
 
 
 def _unknown(asked: _Report) -> EffectRow | None:
@@ -222,9 +224,7 @@ def unknown(draft: Draft, effect: EffectRow, event: str, *, reference: str = "")
 def reopened(draft: Draft, view: RunView, effect: EffectRow, *, reference: str) -> EffectRow:
     """A failed effect may have happened after all."""
     state = MACHINE.step(effect.state, "contradiction")
-    moved = move(
-        draft, effect, state=state, cause="", reference=reference, due_at=draft.at, looks=0, settled_at=None
-    )
+    moved = move(draft, effect, state=state, cause="", reference=reference, due_at=draft.at, looks=0, settled_at=None)
     contradicted(draft, view, moved, blocks=False)
     return moved
 

@@ -246,7 +246,9 @@ def _permitted(view: RunView, effect: EffectRow, given: PermitRow, new: bool) ->
     request = body_of(view.extras["request"], effect.request_id)
     if request is None or request.commitment != bytes(effect.request_commitment):
         raise LedgerError(
-            "integrity", "the recorded request doesn't fit its commitment", "Verify the run before anything else is done."
+            "integrity",
+            "the recorded request doesn't fit its commitment",
+            "Verify the run before anything else is done.",
         )
     return PermitAnswer(
         effect=effect,

@@ -21,7 +21,9 @@ _OF = "(SELECT e.{} FROM ledger_effect e WHERE e.id = %s)"
 
 def not_found() -> LedgerError:
     """An effect that is missing or somebody else's."""
-    return LedgerError("not-found", "there is no such effect here", "Check the id, and that the key belongs to its tenant.")
+    return LedgerError(
+        "not-found", "there is no such effect here", "Check the id, and that the key belongs to its tenant."
+    )
 
 
 def run_of(effect_id: UUID, tenant_id: UUID | None) -> UUID:
@@ -75,7 +77,11 @@ def report_parts(effect_id: UUID) -> dict[str, Part]:
     told = "FROM ledger_effect_report r WHERE r.effect_id = %s AND r.kind IN ('settle', 'late')"
     return {
         "told": Part(
-            "effect_report", "t.effect_id = %s AND t.kind IN ('settle', 'late')", (effect_id,), many=True, order="t.ordinal"
+            "effect_report",
+            "t.effect_id = %s AND t.kind IN ('settle', 'late')",
+            (effect_id,),
+            many=True,
+            order="t.ordinal",
         ),
         "told_bodies": Part("body", f"t.id IN (SELECT r.evidence_id {told})", (effect_id,), many=True),
     }
