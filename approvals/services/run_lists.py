@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from approvals.domain.standings import Around, Standing, standing
+from approvals.domain.health import Around, Standing, standing
 from approvals.services.pieces import Cursor, Page, counted, short
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.effects import EffectState
