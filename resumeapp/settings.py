@@ -236,6 +236,9 @@ RESUMEAPP_STATE_LIMIT_BYTES = env.integer(
     "Largest typed state of a checkpoint; more belongs into an artifact.",
     low=1_024,
 )
+RESUMEAPP_HINTS = env.boolean(
+    "RESUMEAPP_HINTS", True, "Tell the queue at once what became due; without it the timer finds the rows."
+)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * RESUMEAPP_STATE_LIMIT_BYTES + 262_144
 
 env.check()

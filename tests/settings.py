@@ -9,6 +9,7 @@ from pathlib import Path
 
 os.environ.setdefault("RESUMEAPP_MODE", "test")
 os.environ.setdefault("RESUMEAPP_LOG_LEVEL", "WARNING")
+os.environ.setdefault("RESUMEAPP_HINTS", "false")
 if "RESUMEAPP_VAR" not in os.environ:
     os.environ["RESUMEAPP_VAR"] = tempfile.mkdtemp(prefix="resumeapp-test-")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from approvals.domain import requests as rules
@@ -88,8 +87,7 @@ def revision_of(view: RunView, request: RequestRow) -> RevisionRow:
 def excluded(view: RunView) -> frozenset[UUID]:
     """Four eyes: neither the person the agent acts for nor the agent's owner decides what it asks."""
     people = {view.run.on_behalf_of_id}
-    agents: list[dict[str, Any] | None] = view.extras["asking_agent"]
-    people |= {agent["owner_id"] for agent in agents if agent is not None}
+    people |= {agent["owner_id"] for agent in view.extras["asking_agent"] if agent}
     return frozenset(person for person in people if person is not None)
 
 

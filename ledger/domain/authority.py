@@ -201,7 +201,7 @@ def _whole(document: Mapping[str, Any], name: str, otherwise: int, most: int, wh
 
 
 def grant_of(view: RunView, effect_id: UUID) -> GrantRow | None:
-    """The effect's live grant, or else the newest used one: a grant covers the further attempts of its effect."""
+    """The effect's live grant, or else the newest used one that the view was given: a grant covers the further attempts of its effect."""
     own = [grant for grant in view.grants if grant.subject_id == effect_id]
     own.sort(key=lambda grant: (grant.state is GrantState.LIVE, grant.approved_at))
     return own[-1] if own else None

@@ -1,4 +1,4 @@
-"""Handoffs: states and outcomes."""
+"""Handoffs: opened by the engine, owned and closed by people. No clock, no I/O."""
 
 from __future__ import annotations
 

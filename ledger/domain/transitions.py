@@ -9,12 +9,12 @@ from typing import Any
 from uuid import UUID
 
 from ledger.domain import effects, handoffs, runs, waits, wakes
-from ledger.domain.authority import GrantState
-from ledger.domain.canonical import Body, digest
+from ledger.domain.authority import void_grant
+from ledger.domain.canonical import digest
 from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, insert_checkpoint
 from ledger.domain.decisions import Decided, Facts
 from ledger.domain.drafts import Draft
-from ledger.domain.effects import OPEN, EffectRow, EffectState, WithdrawCause
+from ledger.domain.effects import OPEN, EffectRow, EffectState, SeenVersion, WithdrawCause
 from ledger.domain.runs import ClearanceState, Cleared, Intent, Status
 from ledger.domain.views import RunView
 from ledger.domain.waits import Internal, MemberKind, MemberSpec, OnDeadline, Outcome, SetMode, WaitSpec
@@ -41,20 +41,11 @@ CAUSES: Mapping[str, WithdrawCause] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
-    """The version and state of a resource as the wake saw it, for the effect that named it."""
-
-    effect_id: UUID
-    target_id: UUID
-    resource: str
-    version: str
-    body: Body | None
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Gathered:
-    """What a wake found, before anything is locked: good only while head and tenant are as they were then."""
+    """What a wake found, before anything is locked: good only while head and tenant are as they were then.
+
+    By effect: `ask` why it is asked for again, `refused` the outcome that its request had, `sightings` what its target looks like.
+    """
 
     wake_id: UUID
     attempt: int
@@ -65,7 +56,7 @@ class Gathered:
     versions: tuple[str, ...]
     ask: Mapping[UUID, str]
     refused: Mapping[UUID, str]
-    sightings: tuple[Sighting, ...]
+    sightings: Mapping[UUID, SeenVersion]
     checkpoint: CheckpointFields | None
     state_id: UUID | None
     on_deadline: OnDeadline
@@ -151,25 +142,7 @@ def _record(draft: Draft, view: RunView, gathered: Gathered, decided: Decided, d
 
 def _sightings(draft: Draft, view: RunView, gathered: Gathered) -> dict[UUID, UUID]:
     """Store what was seen with the decision. Answers the observation of each effect."""
-    seen = {}
-    for sighting in gathered.sightings:
-        observation_id = draft.mint()
-        if sighting.body is not None:
-            draft.body(sighting.body)
-        draft.insert(
-            "observation",
-            id=observation_id,
-            run_id=view.run.id,
-            target_id=sighting.target_id,
-            resource=sighting.resource,
-            version=sighting.version,
-            body_id=sighting.body.id if sighting.body else None,
-            commitment=sighting.body.commitment if sighting.body else None,
-            source="wake",
-            observed_at=sighting.at,
-        )
-        seen[sighting.effect_id] = observation_id
-    return seen
+    return {effect_id: effects.observe(draft, view, seen) for effect_id, seen in gathered.sightings.items()}
 
 
 def _proposed(view: RunView) -> list[EffectRow]:
@@ -182,13 +155,6 @@ def _ready(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
     for effect in _proposed(view):
         if outcome := gathered.refused.get(effect.id):
             effects.withdraw(draft, view, effect, CAUSES[outcome])
-        elif effect.id in seen:
-            draft.move(
-                "effect",
-                effect.id,
-                {"state": effect.state, "observation_id": effect.observation_id},
-                observation_id=seen[effect.id],
-            )
     opening.withdraw("wait_closed")
     version = view.version
     cleared = Cleared(
@@ -210,7 +176,7 @@ def _replan(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
         raise ValueError("a run without a whole checkpoint is handed off, never replanned")
     for effect in _proposed(view):
         effects.withdraw(draft, view, effect, WithdrawCause.SUPERSEDED)
-    _void(draft, view, {grant.subject_id for grant in view.grants}, "superseded")
+    _void(draft, view, "superseded")
     opening.withdraw("superseded")
     runs.leave_instance(draft, view)
     to = gathered.facts.replan_to
@@ -240,8 +206,7 @@ def _ask_again(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
     for effect in _proposed(view):
         if effect.id not in gathered.ask:
             continue
-        asked[effect.name] = _renewed(draft, gathered, effect, seen)
-    _void(draft, view, {effect.id for effect in asked.values()}, "changed")
+        asked[effect.name] = _renewed(opening, effect, seen)
     draft.head(asks=view.head.asks + 1)
     _wait(
         opening,
@@ -253,20 +218,33 @@ def _ask_again(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
     )
 
 
-def _renewed(draft: Draft, gathered: Gathered, effect: EffectRow, seen: Mapping[UUID, UUID]) -> EffectRow:
+def _renewed(opening: Opening, effect: EffectRow, seen: Mapping[UUID, UUID]) -> EffectRow:
     """The effect bound to what its target looks like now."""
     if effect.id not in seen:
         return effect
-    sighting = next(s for s in gathered.sightings if s.effect_id == effect.id)
-    return effects.rebind(draft, effect, seen[effect.id], sighting.version, sighting.body)
+    version = opening.gathered.sightings[effect.id].version
+    target = opening.view.targets[effect.target_id]
+    subject = effects.subject_of(replace(effect, observed_version=version), target)
+    bound = replace(
+        effect,
+        observation_id=seen[effect.id],
+        observed_version=version,
+        subject_digest=effects.subject_digest(subject),
+    )
+    opening.draft.move(
+        "effect",
+        effect.id,
+        {"state": effect.state, "observed_version": effect.observed_version},
+        observation_id=bound.observation_id,
+        observed_version=bound.observed_version,
+        subject_digest=bound.subject_digest,
+    )
+    return bound
 
 
-def _void(draft: Draft, view: RunView, subjects: set[UUID], cause: str) -> None:
+def _void(draft: Draft, view: RunView, cause: str) -> None:
     for grant in view.grants:
-        if grant.subject_id in subjects:
-            draft.move(
-                "grant", grant.id, {"state": GrantState.LIVE}, state=GrantState.VOIDED, cause=cause, closed_at=draft.at
-            )
+        void_grant(draft, grant, cause)
 
 
 def _retry_later(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
@@ -307,7 +285,7 @@ def _finish(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
     draft, view = opening.draft, opening.view
     for effect in _proposed(view):
         effects.withdraw(draft, view, effect, WithdrawCause.CANCELLED)
-    _void(draft, view, {grant.subject_id for grant in view.grants}, "cancelled")
+    _void(draft, view, "cancelled")
     opening.withdraw("cancelled")
     runs.end_ownership(draft, view)
     runs.leave_instance(draft, view)

@@ -31,7 +31,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """`effects` are those of the current transition instance and every open one; `grants` the live and the used ones; `wait`,
+    """`effects` are those of the current transition instance and every open one; `grants` the live ones; `wait`,
     `members`, `wake` and `handoff` the open ones. `version` is that of the last checkpoint, `holder` the one that the lease's
     holder works under. `extras` are rows that registered ports asked for; `instance_opened_at` is when the present transition
     instance was."""
@@ -73,3 +73,7 @@ class RunView:
 
     def target(self, name: str) -> TargetRow | None:
         return next((target for target in self.targets.values() if target.name == name), None)
+
+    def grant_for(self, effect_id: UUID) -> GrantRow | None:
+        """The effect's live grant."""
+        return next((grant for grant in self.grants if grant.subject_id == effect_id), None)

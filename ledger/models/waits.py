@@ -73,6 +73,11 @@ class WaitMember(Record):
                 condition=Q(state=MemberState.OPEN, kind=MemberKind.EVENT),
             ),
             models.Index(
+                fields=["tenant", "event_type"],
+                name="member_closed",
+                condition=Q(state=MemberState.CLOSED, kind=MemberKind.EVENT),
+            ),
+            models.Index(
                 fields=["effect_id"],
                 name="member_for_effect",
                 condition=Q(state=MemberState.OPEN, effect_id__isnull=False),

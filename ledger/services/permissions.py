@@ -16,6 +16,7 @@ from ledger.models import (
     Membership,
     Tenant,
     TenantGroupPermission,
+    TenantQuerySet,
     TenantUserPermission,
     User,
     WorkflowGroupPermission,
@@ -32,9 +33,9 @@ def can(user: User | UUID, verb: Verb, where: WorkflowType | Tenant) -> bool:
     return visible(user, verb).filter(pk=where.pk).exists()
 
 
-def visible(user: User | UUID, verb: Verb) -> QuerySet[Any]:
+def visible(user: User | UUID, verb: Verb) -> TenantQuerySet:
     """The workflow types on which this person may do it, over all tenants: narrow it with `.of(tenant)`."""
-    types = WorkflowType.objects.across_tenants()
+    types: TenantQuerySet = WorkflowType.objects.across_tenants()
     return types.filter(_member(user, "tenant_id"), _in_tenant(user, verb, "tenant_id") | _on_type(user, verb))
 
 

@@ -61,7 +61,7 @@ def run_parts(run_id: UUID) -> dict[str, Part]:
         ),
         "wake": Part("wake", "t.run_id = %s AND t.state IN ('queued', 'checking')", one),
         "policy": Part("policy_version", f"t.tenant_id = {_TENANT}", one, order="t.number DESC"),
-        "grants": Part("grant", "t.run_id = %s AND t.state IN ('live', 'used')", one, many=True),
+        "grants": Part("grant", "t.run_id = %s AND t.state = 'live'", one, many=True),
         "handoff": Part("handoff", "t.run_id = %s AND t.blocks_run AND t.state IN ('open', 'accepted')", one),
     }
 

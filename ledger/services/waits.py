@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from ledger.domain import waits
-from ledger.domain.authority import Verdict, requirement
+from ledger.domain.authority import GrantState, Verdict, grant_of, requirement
 from ledger.domain.change import Change
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow
@@ -28,9 +28,10 @@ def ask(draft: Draft, view: RunView, effect: EffectRow, by: datetime, reason: st
         return Outcome.DENIED_BY_POLICY
     if wanted.verdict is Verdict.ALLOW:
         return Outcome.NOT_NEEDED
-    grant = view.grant_for(effect.id)
+    grant = grant_of(view, effect.id)
     if (
         grant is not None
+        and grant.state is GrantState.LIVE
         and reason == "asked"
         and grant.subject_digest == effect.subject_digest
         and grant.requirement_digest == wanted.digest()

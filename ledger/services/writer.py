@@ -22,6 +22,7 @@ from ledger.domain import journal
 from ledger.domain.change import Change, Insert, Kind, Move, Written
 from ledger.domain.errors import Late, LedgerError, Moved
 from ledger.models.tables import Table, journalled, tables
+from ledger.services import hints
 from ledger.services.conflicts import Conflict, conflict
 
 F = TypeVar("F")
@@ -59,9 +60,11 @@ def apply(change: Change) -> Written:
     content = journal.entry(change, journalled)
     write = _apply_postgres if connection.vendor == "postgresql" else _apply_sqlite
     try:
-        return write(change, content)
+        written = write(change, content)
     except IntegrityError as error:
         raise conflict(error) from error
+    hints.after(change)
+    return written
 
 
 # PostgreSQL ---------------------------------------------------------------------------------

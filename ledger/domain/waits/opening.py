@@ -10,18 +10,21 @@ from uuid import UUID
 
 from ledger.domain import runs, wakes
 from ledger.domain.drafts import Draft
-from ledger.domain.effects import OPEN as OPEN_EFFECTS
-from ledger.domain.effects import EffectRow, EffectState
 from ledger.domain.errors import LedgerError
 from ledger.domain.waits.closing import due, state_of, verdict
 from ledger.domain.waits.rows import SET, MemberKind, MemberRow, MemberState, OnDeadline, Outcome, SetMode, SetState
 
 if TYPE_CHECKING:
+    from ledger.domain.effects import EffectRow
     from ledger.domain.views import RunView
+
+# Effects say to waits what became of them, so that waits know their states by name only.
+PROPOSED = "proposed"
+UNSETTLED = frozenset({PROPOSED, "in_flight", "unknown"})
 
 MAX_MEMBERS = 20
 
-Ask = Callable[[EffectRow, datetime], str | None]
+Ask = Callable[["EffectRow", datetime], str | None]
 """Ask for leave for an effect, to be decided by a time. Answers the outcome when nobody needs to be asked, otherwise nothing."""
 
 
@@ -123,7 +126,7 @@ def _check_member(member: MemberSpec, spec: WaitSpec, effects: Mapping[str, Effe
         raise _invalid(
             f"there is no effect named {member.effect[:80]!r} to wait for", "Propose it in the same commit, or before."
         )
-    elif member.kind is MemberKind.APPROVAL and effects[member.effect].state is not EffectState.PROPOSED:
+    elif member.kind is MemberKind.APPROVAL and effects[member.effect].state != PROPOSED:
         state = effects[member.effect].state
         raise LedgerError(
             "wrong-state",
@@ -153,7 +156,7 @@ def _member(
         outcome = Outcome.DUE
     elif effect is not None and spec.kind is MemberKind.APPROVAL:
         outcome = ask(effect, deadline) or ""
-    elif effect is not None and effect.state not in OPEN_EFFECTS | {EffectState.PROPOSED}:
+    elif effect is not None and effect.state not in UNSETTLED:
         outcome = effect.state
     since = spec.since or view.instance_opened_at or view.run.created_at
     return MemberRow(

@@ -16,9 +16,10 @@ from ledger.services.effects.holding import (
     withdrawer,
 )
 from ledger.services.effects.reading import Due, EffectView, due, get, of_same_name, run_of
-from ledger.services.effects.reconciling import Looked, begin_replay, lapse, look, verdict
+from ledger.services.effects.reconciling import RECONCILER, Looked, begin_replay, lapse, look, verdict
 
 __all__ = [
+    "RECONCILER",
     "Due",
     "EffectView",
     "Looked",

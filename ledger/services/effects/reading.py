@@ -54,7 +54,7 @@ def seat(run_id: UUID, effect_id: UUID, tenant_id: UUID | None, **extra: Part) -
 
 
 def permit_parts(effect_id: UUID) -> dict[str, Part]:
-    """What a permit is decided from: the last permit, the request's bytes, grants that still cover attempts, the newest observation of the resource."""
+    """What a permit is decided from: last permit, request, usable grants, newest observation of the resource."""
     one = (effect_id,)
     return {
         "permits": Part("permit", "t.effect_id = %s", one, many=True, order="t.attempt DESC", limit=1),
@@ -141,11 +141,11 @@ class EffectView:
     now: datetime
 
 
-def get(tenant_id: UUID, effect_id: UUID) -> EffectView:
-    """One effect, its permits, reports and evidence. Raises LedgerError `not-found`."""
+def get(tenant_id: UUID | None, effect_id: UUID) -> EffectView:
+    """One effect, its permits, reports and evidence; without a tenant, whosever it is. Raises LedgerError `not-found`."""
     one = (effect_id,)
     read = facts.read(
-        effect=Part("effect", "t.id = %s AND t.tenant_id = %s", (effect_id, tenant_id)),
+        effect=Part("effect", "t.id = %s", one),
         head=Part("run_head", f"t.run_id = {_OF.format('run_id')}", one),
         target=Part("target", f"t.id = {_OF.format('target_id')}", one),
         permits=Part("permit", "t.effect_id = %s", one, many=True, order="t.attempt"),
@@ -159,12 +159,12 @@ def get(tenant_id: UUID, effect_id: UUID) -> EffectView:
         ),
     )
     effect, target, head = read.one("effect", EffectRow), read.one("target", TargetRow), read.row("head")
-    if effect is None or target is None or head is None:
+    if effect is None or target is None or head is None or tenant_id not in (None, head["tenant_id"]):
         raise not_found()
     bodies: dict[UUID, bytes | None] = {row["id"]: row["content"] for row in read.rows["bodies"]}
     return EffectView(
         row=effect,
-        tenant_id=tenant_id,
+        tenant_id=head["tenant_id"],
         workflow_id=head["workflow_id"],
         target=target,
         request=bodies.get(effect.request_id),
@@ -198,12 +198,11 @@ def due(limit: int) -> list[Due]:
             limit=limit,
         )
     )
-    return [
-        Due(
-            effect.id,
-            effect.run_id,
-            effect.state is EffectState.IN_FLIGHT
-            and (not effect.accepted or (effect.answer_by is not None and effect.answer_by <= now)),
-        )
-        for effect in read.all("due", EffectRow)
-    ]
+    return [Due(effect.id, effect.run_id, _overdue(effect, now)) for effect in read.all("due", EffectRow)]
+
+
+def _overdue(effect: EffectRow, now: datetime) -> bool:
+    """Has a call's own time run out, rather than a look at it come due?"""
+    if effect.state is not EffectState.IN_FLIGHT:
+        return False
+    return not effect.accepted or (effect.answer_by is not None and effect.answer_by <= now)

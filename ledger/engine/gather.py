@@ -1,0 +1,308 @@
+"""Gather what a wake decides on: the record's own integrity, code, effects, people, policy, grants, and how the world looks now.
+
+Nothing is locked here. Targets are asked only when nothing in the database already stands against going on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from ledger.domain import decisions
+from ledger.domain.authority import Requirement, Verdict, grant_of, requirement
+from ledger.domain.checkpoints import VersionRow, accepted_versions
+from ledger.domain.effects import OPEN, EffectRow, EffectState, SeenVersion
+from ledger.domain.runs import Intent
+from ledger.domain.transitions import Gathered
+from ledger.domain.views import RunView
+from ledger.domain.waits import DEAD, MemberKind, MemberRow, OnDeadline, SetRow, SetState
+from ledger.domain.wakes import ATTEMPTS, Answer, Check, DecisionKind, WakeRow
+from ledger.engine import integrity, observe
+from ledger.services import facts, permissions, ports
+from ledger.services.facts import Part, Row
+from ledger.services.ids import new_body
+from ledger.services.views import run_view
+
+DECISIONS_READ = 10
+WAITS_READ = 5
+
+_ASKED = {"missing": "asked", "changed": "changed", "policy_changed": "changed"}
+"""What is wrong with a grant → why people are asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """A run with what a wake reads beside its view."""
+
+    view: RunView
+    wake: WakeRow
+    checkpoint: Row | None
+    state: Row | None
+    entries: list[Row]
+    versions: list[VersionRow]
+    newest: str
+    waits: list[SetRow]
+    members: list[MemberRow]
+    decided: list[str]
+    agent_active: bool
+
+
+def gather(run_id: UUID, wake: WakeRow) -> Gathered:
+    """Read, check and ask, for the wake as its checker took it."""
+    known = _read(run_id, wake)
+    view = known.view
+    refused = _refused(known)
+    proposed = [effect for effect in view.effects if effect.state is EffectState.PROPOSED and effect.id not in refused]
+    wanted = {effect.id: requirement(view.policy, effect.tool) for effect in proposed}
+    wrong = {effect.id: why for effect in proposed if (why := _why_ask(view, effect, wanted[effect.id]))}
+    asked = {effect_id: _ASKED.get(why, "voided") for effect_id, why in wrong.items()}
+    checks = [_integrity(known), _attempts(known), _code(known), _effects(known), _deadline(known), _identity(known)]
+    for effect in proposed:
+        checks += [_policy(view, effect, wanted[effect.id]), _grant(view, effect, wrong.get(effect.id, ""))]
+    decision_facts = _facts(known)
+    seen: dict[UUID, SeenVersion] = {}
+    if _worth_asking(checks, decision_facts):
+        for effect in proposed:
+            if effect.resource and effect.observed_version:
+                checks.append(_target(view, effect, wanted[effect.id], seen, asked))
+    fields = integrity.fields(known.checkpoint) if known.checkpoint else None
+    return Gathered(
+        wake_id=wake.id,
+        attempt=wake.attempt,
+        head_seq=view.head.head_seq,
+        tenant_seq=view.tenant_seq,
+        checks=tuple(checks),
+        facts=decision_facts,
+        versions=_accepted(known),
+        ask=asked,
+        refused=refused,
+        sightings=seen,
+        checkpoint=fields,
+        state_id=known.checkpoint["state_id"] if known.checkpoint else None,
+        on_deadline=_on_deadline(known),
+    )
+
+
+def _read(run_id: UUID, wake: WakeRow) -> Background:
+    head = "(SELECT h.{} FROM ledger_run_head h WHERE h.run_id = %s)"
+    last = f"t.run_id = %s AND t.seq = {head.format('checkpoint_seq')}"
+    state = (
+        f"(SELECT c.state_id FROM ledger_checkpoint c WHERE c.run_id = %s AND c.seq = {head.format('checkpoint_seq')})"
+    )
+    of_instance = f"s.run_id = %s AND s.instance_id = {head.format('instance_id')}"
+    view = run_view(
+        run_id,
+        checkpoint=Part("checkpoint", last, (run_id,) * 2),
+        state=Part("body", f"t.id = {state}", (run_id,) * 2),
+        entries=Part(
+            "journal_entry", "t.stream_id = %s", (run_id,), many=True, order="t.seq DESC", limit=integrity.ENTRIES
+        ),
+        versions=Part(
+            "workflow_version",
+            f"t.workflow_id = {head.format('workflow_id')}",
+            (run_id,),
+            many=True,
+            order="t.created_at DESC, t.version DESC",
+        ),
+        waits=Part(
+            "wait_set",
+            f"t.run_id = %s AND t.instance_id = {head.format('instance_id')} AND t.state <> 'open'",
+            (run_id,) * 2,
+            many=True,
+            order="t.closed_at DESC",
+            limit=WAITS_READ,
+        ),
+        waited=Part(
+            "wait_member",
+            f"t.wait_id IN (SELECT s.id FROM ledger_wait_set s WHERE {of_instance})",
+            (run_id,) * 2,
+            many=True,
+        ),
+        decided=Part(
+            "decision", "t.run_id = %s", (run_id,), many=True, order="t.decided_at DESC", limit=DECISIONS_READ
+        ),
+        agent=Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
+    )
+    extras = view.extras
+    versions = [facts.load(VersionRow, row) for row in extras["versions"]]
+    agent = extras["agent"][0]
+    return Background(
+        view=view,
+        wake=wake,
+        checkpoint=extras["checkpoint"][0],
+        state=extras["state"][0],
+        entries=extras["entries"],
+        versions=versions,
+        newest=versions[0].version if versions else "",
+        waits=[facts.load(SetRow, row) for row in extras["waits"]],
+        members=[facts.load(MemberRow, row) for row in extras["waited"]],
+        decided=[row["decision"] for row in extras["decided"]],
+        agent_active=view.run.agent_id is None or (agent is not None and agent["active"]),
+    )
+
+
+def _facts(known: Background) -> decisions.Facts:
+    head = known.view.head
+    conflict, replan_to = known.view.version.on_conflict(head.transition) if known.view.version else ("hand_off", "")
+    retries = 0
+    for decision in known.decided:
+        if decision != DecisionKind.RETRY_LATER:
+            break
+        retries += 1
+    return decisions.Facts(head.intent, conflict, replan_to, head.asks, retries)
+
+
+def _worth_asking(checks: list[Check], known: decisions.Facts) -> bool:
+    so_far = decisions.decide(checks, known).decision
+    return so_far in decisions.CLEARS or so_far is DecisionKind.ASK_AGAIN
+
+
+def _integrity(known: Background) -> Check:
+    fault = integrity.check(known.view.head, known.checkpoint, known.state, known.entries)
+    recorded = known.view.head.checkpoint_digest.hex()[:16]
+    if fault:
+        return Check("integrity", Answer.FAIL, fault, recorded)
+    return Check("integrity", Answer.PASS, "intact", recorded, recorded)
+
+
+def _attempts(known: Background) -> Check:
+    counted = str(known.wake.attempt)
+    if known.wake.attempt > ATTEMPTS:
+        return Check("attempts", Answer.FAIL, "never_finished", str(ATTEMPTS), counted)
+    return Check("attempts", Answer.PASS, "counted", str(ATTEMPTS), counted)
+
+
+def _accepted(known: Background) -> tuple[str, ...]:
+    head = known.view.head
+    able = [version for version in known.versions if version.declares(head.transition)]
+    return accepted_versions(able, head.version)
+
+
+def _code(known: Background) -> Check:
+    accepted, at = _accepted(known), known.view.head.version
+    if not accepted:
+        return Check("code", Answer.FAIL, "no_version_takes_over", at, known.newest)
+    if known.newest not in accepted:
+        return Check("code", Answer.CHANGED, "only_old_versions", at, known.newest)
+    return Check("code", Answer.PASS, "taken_over", at, known.newest)
+
+
+def _effects(known: Background) -> Check:
+    """An accepted call has its reconciler and may be out while the agent goes on; to end the run it must be known too."""
+    ending = known.view.head.intent is not Intent.NONE
+    out = [effect for effect in known.view.effects if effect.state in OPEN and (ending or not _owned(effect))]
+    if out:
+        return Check("effects", Answer.FAIL, "outcome_unknown", str(out[0].state), "", str(out[0].id))
+    return Check("effects", Answer.PASS, "all_known")
+
+
+def _owned(effect: EffectRow) -> bool:
+    return effect.state is EffectState.IN_FLIGHT and effect.accepted
+
+
+def _deadline(known: Background) -> Check:
+    if f"deadline_{OnDeadline.HAND_OFF}" in known.wake.reasons:
+        return Check("deadline", Answer.FAIL, "passed_hand_off")
+    last = known.waits[0] if known.waits else None
+    if last is not None and last.state is SetState.EXPIRED:
+        return Check("deadline", Answer.CHANGED, "passed", last.deadline.isoformat(), str(last.cause))
+    return Check("deadline", Answer.PASS, "kept" if last else "none")
+
+
+def _identity(known: Background) -> Check:
+    run = known.view.run
+    if not known.agent_active:
+        return Check("identity", Answer.FAIL, "agent_inactive", "active", "inactive", str(run.agent_id))
+    if run.on_behalf_of_id and not permissions.member(run.on_behalf_of_id, run.tenant_id):
+        return Check("identity", Answer.FAIL, "person_inactive", "active", "inactive", str(run.on_behalf_of_id))
+    return Check("identity", Answer.PASS, "active")
+
+
+def _refused(known: Background) -> dict[UUID, str]:
+    """Effects whose latest request came to nothing: the agent is told, and they aren't asked for again."""
+    latest: dict[UUID, MemberRow] = {}
+    for member in known.members:
+        if member.kind is MemberKind.APPROVAL and member.effect_id is not None and member.met_at is not None:
+            before = latest.get(member.effect_id)
+            if before is None or before.met_at is None or before.met_at <= member.met_at:
+                latest[member.effect_id] = member
+    expired = _expired_asks(known)
+    return expired | {effect: member.outcome for effect, member in latest.items() if member.outcome in DEAD}
+
+
+def _expired_asks(known: Background) -> dict[UUID, str]:
+    """Approvals that the latest wait's deadline cut off without an answer."""
+    last = known.waits[0] if known.waits else None
+    if last is None or last.state is not SetState.EXPIRED:
+        return {}
+    return {
+        member.effect_id: "expired"
+        for member in known.members
+        if member.wait_id == last.id
+        and member.kind is MemberKind.APPROVAL
+        and member.effect_id
+        and member.met_at is None
+    }
+
+
+def _why_ask(view: RunView, effect: EffectRow, wanted: Requirement) -> str:
+    """Why leave must be asked for (again), or '' when it needn't."""
+    if wanted.verdict is not Verdict.APPROVE:
+        return ""
+    grant = grant_of(view, effect.id)
+    if grant is None:
+        return "missing"
+    if grant.use_by <= view.now:
+        return "expired"
+    if grant.subject_digest != effect.subject_digest:
+        return "changed"
+    if grant.requirement_digest != wanted.digest():
+        return "policy_changed"
+    return ports.approvals().still_good(grant, view)
+
+
+def _policy(view: RunView, effect: EffectRow, wanted: Requirement) -> Check:
+    number = str(view.policy.number) if view.policy else "none"
+    if wanted.verdict is Verdict.DENY:
+        return Check("policy", Answer.FAIL, "denied", "", number, str(effect.id))
+    return Check("policy", Answer.PASS, str(wanted.verdict), "", number, str(effect.id))
+
+
+def _grant(view: RunView, effect: EffectRow, why: str) -> Check:
+    grant = grant_of(view, effect.id)
+    recorded = grant.subject_digest.hex()[:16] if grant else ""
+    observed = effect.subject_digest.hex()[:16]
+    if why in {"changed", "policy_changed"}:
+        return Check("grant", Answer.CHANGED, why, recorded, observed, str(effect.id))
+    if why:
+        return Check("grant", Answer.FAIL, why, recorded, observed, str(effect.id))
+    return Check("grant", Answer.PASS, "live" if grant else "not_needed", recorded, observed, str(effect.id))
+
+
+def _target(
+    view: RunView,
+    effect: EffectRow,
+    wanted: Requirement,
+    seen: dict[UUID, SeenVersion],
+    asked: dict[UUID, str],
+) -> Check:
+    target = view.targets[effect.target_id]
+    answer = observe.observe(target, effect.resource)
+    if isinstance(answer, observe.Unseen):
+        return Check("target", Answer.CANNOT_TELL, answer.reason[:40], effect.observed_version, "", str(effect.id))
+    body = new_body(answer.body, view.now)
+    seen[effect.id] = SeenVersion(target.id, effect.resource, answer.version, answer.at, "wake", body)
+    if answer.version == effect.observed_version:
+        return Check("target", Answer.PASS, "same", effect.observed_version, answer.version, str(effect.id))
+    if wanted.verdict is Verdict.APPROVE:
+        asked[effect.id] = "changed"
+        reason = "moved"
+    else:
+        reason = decisions.MOVED_UNASKED
+    return Check("target", Answer.CHANGED, reason, effect.observed_version, answer.version, str(effect.id))
+
+
+def _on_deadline(known: Background) -> OnDeadline:
+    """What the agent's own wait wanted of silence; the engine's waits follow it."""
+    own = next((wait for wait in known.waits if not wait.internal), None)
+    return own.on_deadline if own else OnDeadline.HAND_OFF

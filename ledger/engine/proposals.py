@@ -1,0 +1,63 @@
+"""What needs a target's answer before the ledger is asked: proposals that name a resource, and permits whose observation is too old."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from ledger.domain.effects import ProposalSpec, SeenVersion
+from ledger.domain.errors import LedgerError
+from ledger.domain.identity import Caller
+from ledger.domain.runs import Fence
+from ledger.engine.observe import seen_version
+from ledger.services import checkpoints, effects, targets
+from ledger.services.checkpoints import CommitSpec, Committed
+from ledger.services.effects import PermitAnswer, ProposalAnswer
+
+
+def observed(tenant_id: UUID, proposals: Sequence[ProposalSpec]) -> dict[tuple[str, str], SeenVersion]:
+    """What is seen now of every resource that the proposals name, by (target name, resource)."""
+    wanted = {(spec.target, spec.resource) for spec in proposals if spec.resource}
+    if not wanted:
+        return {}
+    known = targets.of_tenant(tenant_id)
+    found = {}
+    for name, resource in sorted(wanted):
+        seen = seen_version(known[name], resource) if name in known else None
+        if seen is not None:
+            found[(name, resource)] = seen
+    return found
+
+
+def commit(caller: Caller, run_id: UUID, spec: CommitSpec) -> tuple[Committed, bool]:
+    """Observe what the commit's proposals name, then commit. Answers and raises as `checkpoints.commit_transition`."""
+    return checkpoints.commit_transition(caller, run_id, spec, observed(caller.tenant_id, spec.propose))
+
+
+def propose(
+    caller: Caller, run_id: UUID, fence: Fence, expect_seq: int, spec: ProposalSpec, call_key: str
+) -> ProposalAnswer:
+    """Observe the resource, then propose. Answers and raises as `effects.propose`."""
+    seen = observed(caller.tenant_id, [spec]).get((spec.target, spec.resource))
+    return effects.propose(caller, run_id, fence, expect_seq, spec, seen, call_key)
+
+
+def permit(caller: Caller, effect_id: UUID, fence: Fence) -> PermitAnswer:
+    """Ask for a permit; where the last observation of the resource is too old, observe it and ask again.
+
+    Answers and raises as `effects.permit`, and `target-unreachable` where nothing could be seen.
+    """
+    try:
+        return effects.permit(caller, effect_id, fence)
+    except LedgerError as refusal:
+        if refusal.code != "observation-due":
+            raise
+    one = effects.get(caller.tenant_id, effect_id)
+    seen = seen_version(one.target, one.row.resource)
+    if seen is None:
+        raise LedgerError(
+            "target-unreachable",
+            f"the target {one.target.name} couldn't be asked for the resource's version",
+            "Ask for the permit again when the target answers.",
+        )
+    return effects.permit(caller, effect_id, fence, seen)

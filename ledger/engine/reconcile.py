@@ -1,0 +1,100 @@
+"""Find out what became of an effect: ask its target, then record the answer. The asking is outside of every transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from ledger.domain import targets as reading
+from ledger.domain.effects import LookAnswer
+from ledger.domain.effects.looks import FORGOTTEN, NO_LOOKUP, remembered
+from ledger.domain.errors import LedgerError
+from ledger.domain.targets import Reading, Reply
+from ledger.services import effects
+from ledger.services.effects import EffectView, Looked
+from ledger.targets import http
+
+NOT_ASKED = Reading(LookAnswer.CANNOT_TELL, cause=NO_LOOKUP)
+
+
+def reconcile(effect_id: UUID, actor: str = effects.RECONCILER) -> LookAnswer:
+    """Look one effect up at its target and record the answer with all that follows from it. Safe to run twice, and at the same time twice.
+
+    `actor` is who asked, where a person did. Raises LedgerError `not-found`, `wrong-state` for one that was never permitted.
+    """
+    seen = effects.get(None, effect_id)
+    asked_at = seen.now
+    found, reply = _ask(seen, actor)
+    looked = Looked(
+        answer=found.answer,
+        asked_at=asked_at,
+        attempt=seen.row.attempt,
+        reference=found.reference,
+        cause=found.cause,
+        evidence=reply.content if reply else None,
+        media=reply.headers.get("content-type", "application/octet-stream")[:80] if reply else "",
+    )
+    effects.look(effect_id, looked, actor)
+    return found.answer
+
+
+def _ask(seen: EffectView, actor: str) -> tuple[Reading, Reply | None]:
+    lookup = seen.target.lookup
+    if lookup is None or seen.request is None:
+        return NOT_ASKED, None
+    try:
+        if lookup["by"] == "replay":
+            return _by_replay(seen, lookup, seen.request, actor)
+        return _by_key(seen, lookup, seen.request, seen.now)
+    except http.Unreachable as error:
+        return Reading(LookAnswer.CANNOT_TELL, cause=error.reason), None
+
+
+def _by_key(seen: EffectView, lookup: Mapping[str, Any], request: bytes, at: datetime) -> tuple[Reading, Reply]:
+    """By our key; where that finds nothing although the target once gave a reference, by that."""
+    key, reference = seen.row.key, seen.row.reference
+    reply = http.ask(seen.target, reading.fill(lookup["path"], key=key))
+    found = reading.read_by_key(lookup, request, key, reply)
+    if found.answer is not LookAnswer.ABSENT:
+        return found, reply
+    if reference and "by_reference" in lookup:
+        second = http.ask(seen.target, reading.fill(lookup["by_reference"], reference=reference))
+        by_reference = reading.read_by_reference(lookup, request, second)
+        if by_reference.answer is not LookAnswer.CANNOT_TELL:
+            return by_reference, second
+    if not remembered(seen.row, seen.target, at):
+        return Reading(LookAnswer.CANNOT_TELL, cause=FORGOTTEN), reply
+    return found, reply
+
+
+def _by_replay(seen: EffectView, lookup: Mapping[str, Any], request: bytes, actor: str) -> tuple[Reading, Reply | None]:
+    """The identical request again, recorded before it is sent."""
+    try:
+        effects.begin_replay(seen.row.id, actor)
+    except LedgerError as error:
+        return Reading(LookAnswer.CANNOT_TELL, cause=FORGOTTEN if error.code == "expired" else error.code), None
+    headers = {lookup["key_header"]: seen.row.key, "content-type": "application/json"}
+    if seen.row.observed_version:
+        headers["if-match"] = seen.row.observed_version
+    reply = http.ask(
+        seen.target,
+        lookup["path"],
+        method="POST",
+        headers=headers,
+        content=request,
+        seconds=float(seen.target.call_limit),
+    )
+    return reading.read_replay(lookup, request, reply), reply
+
+
+def due(limit: int) -> int:
+    """Act on effects whose time has come, over all tenants. Answers how many there were."""
+    found = effects.due(limit)
+    for one in found:
+        if one.lapse:
+            effects.lapse(one.run_id)
+        else:
+            reconcile(one.effect_id)
+    return len(found)

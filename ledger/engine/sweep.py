@@ -1,0 +1,111 @@
+"""The sweep: everything that is due, from rows alone. Queue messages only make it prompt; without any of them everything still proceeds.
+
+Each pass takes a bounded batch. An item that fails is logged by its id and the kind of error, and never stops the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import structlog
+
+from ledger.domain.errors import LedgerError
+from ledger.engine import reconcile, wakes
+from ledger.services import effects, facts, grants, leases, waits
+from ledger.services import wakes as wake_rows
+from ledger.services.effects import Due
+from ledger.services.facts import Part
+
+BATCH: Final = 100
+NEVER_LONGER: Final = timedelta(seconds=1)
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One kind of thing that becomes due: `due` answers at most so many items, `act` handles one and may be repeated."""
+
+    name: str
+    due: Callable[[int], Sequence[Any]]
+    act: Callable[[Any], object]
+
+
+def _effect(due: Due) -> object:
+    return effects.lapse(due.run_id) if due.lapse else reconcile.reconcile(due.effect_id)
+
+
+FACTS: Final = (
+    Pass("leases", leases.due, leases.lapse),
+    Pass("lapsed_calls", lambda limit: [due for due in effects.due(limit) if due.lapse], _effect),
+)
+WAITS: Final = (
+    Pass("waits", waits.due, waits.expire_due),
+    Pass("events", waits.for_events, waits.look_after_open),
+    Pass("grants", grants.due, grants.expire),
+    Pass("clearances", wake_rows.unclaimed, wake_rows.not_claimed),
+    Pass("wakes", wake_rows.due, wakes.run),
+    Pass("effects", effects.due, _effect),
+)
+
+_hooks: Final[dict[str, Callable[[int], int]]] = {}
+
+
+def register(name: str, expire: Callable[[int], int]) -> None:
+    """Add another app's pass: it acts on at most so many due items and answers how many. It runs before waits look at their deadlines."""
+    _hooks[name] = expire
+
+
+def sweep(limit: int = BATCH) -> dict[str, int]:
+    """Act once on everything that is due, at most `limit` of each kind. Answers how many of each were looked at."""
+    done = {each.name: _run(each, limit) for each in FACTS}
+    done |= {name: _hook(name, expire, limit) for name, expire in _hooks.items()}
+    return done | {each.name: _run(each, limit) for each in WAITS}
+
+
+def reconcile_due(limit: int = BATCH) -> int:
+    """Only the effects that are due: lapse them, or ask their targets."""
+    return _run(WAITS[-1], limit)
+
+
+def _run(each: Pass, limit: int) -> int:
+    items = each.due(limit)
+    for item in items:
+        try:
+            each.act(item)
+        except LedgerError as refusal:
+            _log.warning("sweep_item_refused", what=each.name, item=_id(item), code=refusal.code)
+        except Exception as fault:
+            _log.error("sweep_item_failed", what=each.name, item=_id(item), error=type(fault).__name__)
+    return len(items)
+
+
+def _hook(name: str, expire: Callable[[int], int], limit: int) -> int:
+    try:
+        return expire(limit)
+    except Exception as fault:
+        _log.error("sweep_hook_failed", what=name, error=type(fault).__name__)
+        return 0
+
+
+def _id(item: Any) -> str:
+    return str(item.effect_id if isinstance(item, Due) else item)
+
+
+def pause() -> timedelta:
+    """How long nothing will be due, at most a second: what a timer process sleeps."""
+    read = facts.read(
+        waits=Part("wait_set", "t.state = 'open'", order="t.due_at"),
+        wakes=Part("wake", "t.state = 'queued'", order="t.due_at"),
+        effects=Part("effect", "t.state IN ('in_flight', 'unknown')", order="t.due_at"),
+        leases=Part("lease", "t.active", order="t.expires_at"),
+    )
+    times = [row["due_at"] for name in ("waits", "wakes", "effects") if (row := read.row(name))]
+    lease = read.row("leases")
+    if lease:
+        times.append(lease["expires_at"])
+    left = min([moment - read.now for moment in times], default=NEVER_LONGER)
+    return max(timedelta(milliseconds=20), min(left, NEVER_LONGER))

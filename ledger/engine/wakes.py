@@ -1,0 +1,26 @@
+"""Wake a run: take it, gather, decide, apply. Each step can die on its own; the next sweep goes on from the row."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from ledger.domain.wakes import ATTEMPTS, DecisionKind
+from ledger.engine.gather import gather
+from ledger.services import wakes
+
+
+def run(run_id: UUID) -> DecisionKind | None:
+    """Decide the run's due wake. None when there is none, another checker has it, or the facts kept moving."""
+    for _ in range(ATTEMPTS + 1):
+        wake = wakes.begin(run_id)
+        if wake is None:
+            return None
+        decision = wakes.apply(run_id, gather(run_id, wake))
+        if decision is not None:
+            return decision
+    return None
+
+
+def drain(limit: int = 100) -> int:
+    """Decide every due wake, at most `limit`. Answers how many were decided."""
+    return sum(run(run_id) is not None for run_id in wakes.due(limit))

@@ -1,0 +1,86 @@
+"""Handoffs: a run, or one effect, in a person's hands until the person says what happens next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from ledger.domain import takeovers as rules
+from ledger.domain.change import Change
+from ledger.domain.drafts import Draft
+from ledger.domain.errors import LedgerError
+from ledger.domain.handoffs import HandoffRow, Outcome
+from ledger.domain.identity import Caller, Verb
+from ledger.domain.views import RunView
+from ledger.models import WorkflowType
+from ledger.services import facts, permissions, writer
+from ledger.services.drafts import run_draft
+from ledger.services.facts import Part
+from ledger.services.ids import new_body
+from ledger.services.views import run_view
+
+LONGEST_REASON = 2_000
+
+
+def own(caller: Caller, handoff_id: UUID) -> None:
+    """Take a handoff: from here on it is this person's. Taking one's own again changes nothing.
+
+    Raises LedgerError `agents-never-decide`, `not-found`, `forbidden`, `wrong-state`.
+    """
+    _act(caller, handoff_id, "handoff.own", lambda draft, view, handoff: rules.own(draft, handoff, _person(caller)))
+
+
+def give_back(caller: Caller, handoff_id: UUID) -> None:
+    """Put an owned handoff back for anybody. Raises LedgerError as `own` does."""
+    _act(caller, handoff_id, "handoff.give_back", lambda draft, view, handoff: rules.give_back(draft, handoff))
+
+
+def close(caller: Caller, handoff_id: UUID, outcome: Outcome, reason: str) -> None:
+    """Say what happens next: wake the run again, or end it as cancelled or failed. The reason is kept as evidence.
+
+    Raises LedgerError `agents-never-decide`, `not-found`, `forbidden`, `invalid`, `effects-open`, `wrong-state`.
+    """
+    text = reason.strip()
+    if not text or len(text) > LONGEST_REASON:
+        raise LedgerError(
+            "invalid",
+            f"a reason of 1 to {LONGEST_REASON} characters is needed",
+            "Say why, for whoever reads the record.",
+        )
+
+    def write(draft: Draft, view: RunView, handoff: HandoffRow) -> bool:
+        note = new_body(text.encode(), draft.at, "text/plain")
+        rules.close(draft, view, handoff, outcome, note)
+        return True
+
+    _act(caller, handoff_id, "handoff.close", write)
+
+
+def _person(caller: Caller) -> UUID:
+    if caller.person_id is None:
+        raise LedgerError("agents-never-decide", "only a person can do that", "Sign in to the console.")
+    return caller.person_id
+
+
+def _act(caller: Caller, handoff_id: UUID, verb: str, write: Callable[[Draft, RunView, HandoffRow], bool]) -> None:
+    person = _person(caller)
+    mine = Part("handoff", "t.id = %s AND t.tenant_id = %s", (handoff_id, caller.tenant_id))
+    found = facts.read(handoff=mine).row("handoff")
+    if found is None:
+        raise _missing()
+
+    def rule(view: RunView) -> tuple[Change | None, None]:
+        workflow = WorkflowType(pk=view.head.workflow_id, tenant_id=view.run.tenant_id)
+        if not permissions.can(person, Verb.SEE, workflow):
+            raise _missing()
+        if not permissions.can(person, Verb.OPERATE, workflow):
+            raise LedgerError("forbidden", "you may not operate runs of this workflow", "Ask an operator.")
+        handoff = facts.load(HandoffRow, view.extras["handoff_at_hand"][0])
+        draft = run_draft(view, f"person:{person}", verb, fresh_authority=True)
+        return (draft.change(), None) if write(draft, view, handoff) else (None, None)
+
+    writer.settle(lambda: run_view(found["run_id"], caller.tenant_id, handoff_at_hand=mine), rule)
+
+
+def _missing() -> LedgerError:
+    return LedgerError("not-found", "there is no such handoff here", "Check the address.")

@@ -1,0 +1,59 @@
+"""Hints: "there is something to do", sent to the queue after the commit, by the dotted name of a task.
+
+A hint carries nothing. Losing every one of them changes nothing but how soon the sweep finds the rows.
+"""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.db import DatabaseError, transaction
+from django_q.tasks import async_task
+
+from ledger.domain.change import Change
+from ledger.domain.effects import EffectState
+from ledger.domain.wakes import WakeState
+
+COALESCED_SECONDS: Final = 0.2
+
+_log = structlog.get_logger(__name__)
+_sent: Final[dict[str, float]] = {}
+
+
+class Hint(StrEnum):
+    """The tasks that may be hinted at."""
+
+    WAKES = "ledger.tasks.drain_wakes"
+    EFFECTS = "ledger.tasks.reconcile_due"
+    SWEEP = "ledger.tasks.sweep"
+
+
+def after(change: Change) -> None:
+    """Hint at what a written change left to do."""
+    values = [(insert.table, insert.row.get("state")) for insert in change.inserts]
+    values += [(move.table, move.set.get("state")) for move in change.moves]
+    if ("wake", WakeState.QUEUED) in values:
+        send(Hint.WAKES)
+    if ("effect", EffectState.UNKNOWN) in values:
+        send(Hint.EFFECTS)
+
+
+def send(hint: Hint) -> None:
+    """Queue a hint once the transaction at hand has committed; one of a kind in a burst."""
+    if settings.RESUMEAPP_HINTS:
+        transaction.on_commit(lambda: _send(hint))
+
+
+def _send(hint: Hint) -> None:
+    now = time.monotonic()
+    if now - _sent.get(hint, -COALESCED_SECONDS) < COALESCED_SECONDS:
+        return
+    _sent[hint] = now
+    try:
+        async_task(str(hint))
+    except DatabaseError as fault:
+        _log.warning("hint_lost", hint=str(hint), error=type(fault).__name__)

@@ -1,0 +1,96 @@
+"""Ask HTTP targets: only listed hosts, resolved once and pinned, no redirects, no proxies, limited in size and time."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import time
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import httpx2 as httpx
+
+from ledger.domain.effects import TargetRow
+from ledger.domain.targets import LARGEST_REPLY, Reply
+
+LONGEST_LOOK = 10.0
+"""Seconds that one question may take, whatever the target's own limit for calls is."""
+
+
+class Unreachable(Exception):
+    """No usable reply: `reason` is a code."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def ask(
+    target: TargetRow,
+    path: str,
+    *,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+    content: bytes | None = None,
+    seconds: float = LONGEST_LOOK,
+) -> Reply:
+    """Send one request below the target's base address and read the whole reply. Raises Unreachable; never retries.
+
+    `seconds` limits each of connecting, sending and waiting, and the whole reading of the body.
+    """
+    base = urlsplit(target.base_url)
+    host = base.hostname or ""
+    port = base.port or (443 if base.scheme == "https" else 80)
+    address = resolve(host, port, private=target.private)
+    netloc = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    url = f"{base.scheme}://{netloc}{base.path.rstrip('/')}{path}"
+    sent = {"host": base.netloc, "accept-encoding": "identity", "user-agent": "resumeapp", **(headers or {})}
+    deadline = time.monotonic() + seconds
+    try:
+        with (
+            httpx.Client(trust_env=False, follow_redirects=False, timeout=seconds) as client,
+            client.stream(method, url, headers=sent, content=content, extensions={"sni_hostname": host}) as response,
+        ):
+            body = _body(response, deadline)
+            return Reply(response.status_code, {k.lower(): v for k, v in response.headers.items()}, body)
+    except httpx.TimeoutException:
+        raise Unreachable("timed-out") from None
+    except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL):
+        raise Unreachable("no-reply") from None
+
+
+def _body(response: httpx.Response, deadline: float) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    for chunk in response.iter_raw():
+        size += len(chunk)
+        if size > LARGEST_REPLY:
+            raise Unreachable("too-large")
+        if time.monotonic() > deadline:
+            raise Unreachable("timed-out")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def resolve(host: str, port: int, *, private: bool) -> str:
+    """One address of the host, to be used for this request and no other. Raises Unreachable unless every address may be reached."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        raise Unreachable("not-resolved") from None
+    addresses = [str(entry[4][0]) for entry in found]
+    if not addresses or not all(allowed(address, private=private) for address in addresses):
+        raise Unreachable("address-refused")
+    return addresses[0]
+
+
+def allowed(address: str, *, private: bool) -> bool:
+    """May this address be reached? Public ones always, private and loopback ones where the target says so, link-local and special ones never."""
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped
+    if parsed.is_link_local or parsed.is_multicast or parsed.is_unspecified:
+        return False
+    if parsed.is_loopback or parsed.is_private:
+        return private
+    return parsed.is_global

@@ -1,0 +1,45 @@
+"""What the queue runs. Tasks take ids or nothing, may run twice, and do no more than the sweep would."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Final
+
+from django.db import transaction
+from django.db.models import F
+
+from ledger.engine import sweep as sweeping
+from ledger.engine import wakes
+from ledger.models import Heartbeat
+from ledger.services import facts
+
+BATCH: Final = 20
+
+
+def drain_wakes() -> int:
+    """Decide the wakes that are due."""
+    return wakes.drain(BATCH)
+
+
+def reconcile_due() -> int:
+    """Look up the effects whose outcome is unknown and due."""
+    return sweeping.reconcile_due(BATCH)
+
+
+def sweep() -> dict[str, int]:
+    """Act on everything that is due."""
+    return sweeping.sweep()
+
+
+def cluster_name(session: int | None = None) -> str:
+    """A queue cluster by its machine and its session: every process of one has the same."""
+    return f"{socket.gethostname()[:60]}:{session or os.getsid(0)}"
+
+
+def beat() -> None:
+    """Prove that this cluster really runs tasks: through the queue, in a worker, to the database."""
+    now = facts.read().now
+    with transaction.atomic():
+        row, _ = Heartbeat.objects.get_or_create(name=cluster_name(), defaults={"beats": 0, "beaten_at": now})
+        Heartbeat.objects.filter(pk=row.pk).update(beats=F("beats") + 1, beaten_at=now, pid=os.getpid())

@@ -1,0 +1,90 @@
+"""A run that waits for an approval, stacked on a claimed one."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from approvals.domain.decisions import EntryPoint, Receipt
+from approvals.models import ApprovalRequest, Vote
+from approvals.services.decisions import DecisionAnswer, decide
+from ledger.domain import effects, runs
+from ledger.domain.effects import ProposalSpec
+from ledger.domain.runs import Status
+from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec, open_set
+from ledger.models import Effect, Grant, Tenant, User, WaitMember
+from ledger.services import waits, writer
+from ledger.services.drafts import run_draft
+from ledger.services.ids import new_body
+from ledger.services.views import run_view
+from tests.documents import REQUEST
+from tests.world import World
+
+RECEIPT = Receipt(b"\x01" * 32, "card/1")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request with what it is about."""
+
+    tenant: Tenant
+    run_id: UUID
+    request_id: UUID
+    effect_id: UUID
+
+    @property
+    def request(self) -> ApprovalRequest:
+        found: ApprovalRequest = ApprovalRequest.objects.of(self.tenant).get(pk=self.request_id)
+        return found
+
+    @property
+    def effect(self) -> Effect:
+        found: Effect = Effect.objects.of(self.tenant).get(pk=self.effect_id)
+        return found
+
+    @property
+    def member(self) -> WaitMember:
+        found: WaitMember = WaitMember.objects.of(self.tenant).get(run_id=self.run_id, effect_id=self.effect_id)
+        return found
+
+    @property
+    def votes(self) -> list[Vote]:
+        return list(Vote.objects.of(self.tenant).filter(request_id=self.request_id).order_by("voted_at"))
+
+    @property
+    def grants(self) -> list[Grant]:
+        return list(Grant.objects.of(self.tenant).filter(subject_id=self.effect_id).order_by("approved_at"))
+
+    def decide(self, user: User, choice: object = "approve", reason: str = "", **more: Any) -> DecisionAnswer:
+        """Decide on the request as it is now, unless told otherwise."""
+        if "seen_digest" not in more or "seen_revision" not in more:
+            now = self.request
+            more = {"seen_digest": bytes(now.digest), "seen_revision": now.revision, **more}
+        return decide(user, self.request_id, choice, reason, entry_point=EntryPoint.PAGE, receipt=RECEIPT, **more)
+
+
+def rule(group: str = "approvers", **more: Any) -> dict[str, Any]:
+    return {"tool": "payments.*", "verdict": "approve", "group": group, **more}
+
+
+def asked(world: World, *rules: dict[str, Any], seconds: float = 86_400) -> Asked:
+    """A run that proposed a payment and waits for its approval until `seconds` from now."""
+    if rules:
+        world.policy(rules)
+    packet = world.claimed_run()
+    view = run_view(packet.run.id)
+    draft = run_draft(view, world.caller.actor, "run.commit")
+    spec = ProposalSpec("pay", "payments.refund", "payments", "", REQUEST, secrets.token_hex(8))
+    effect = effects.propose(draft, view, spec, None, None, new_body(REQUEST, view.now))
+    runs.to_status(draft, view, "wait", Status.WAITING)
+    runs.end_ownership(draft, view)
+    member = MemberSpec(MemberKind.APPROVAL, effect="pay")
+    wait = WaitSpec(SetMode.ANY, (member,), view.now + timedelta(seconds=seconds), OnDeadline.WAKE)
+    open_set(draft, view, wait, {"pay": effect}, waits.asker(draft, view))
+    writer.apply(draft.change())
+    request = ApprovalRequest.objects.of(world.tenant).get(subject_id=effect.id)
+    assert request.state == "pending"
+    return Asked(world.tenant, packet.run.id, request.pk, effect.id)
