@@ -175,11 +175,9 @@ def _wait(told: Told) -> Iterator[str]:
 
 def _decision(told: Told) -> Iterator[str]:
     reasons = told.first("decision").get("reasons", [])
-    if told.of("wake_check"):
-        passed = sum(line.fields.get("answer") == "pass" for line in told.of("wake_check"))
-        count = sum(1 for _ in told.of("wake_check"))
-        if count:
-            yield f"{passed} of {count} checks passed"
+    answers = [line.fields.get("answer") for line in told.of("wake_check")]
+    if answers:
+        yield f"{answers.count('pass')} of {len(answers)} checks passed"
     yield from (words(code) for code in reasons[:4] if code != "checks:passed")
 
 

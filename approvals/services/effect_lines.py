@@ -18,7 +18,13 @@ from approvals.templatetags.console import visible_text as shown
 from ledger.models import Effect, EffectReport, Permit, Tenant
 
 MOST = 100
-STATES = {"applied": "committed", "refused": "failed", "absent": "closed", "in_progress": "queued", "differs": "disputed"}
+STATES = {
+    "applied": "committed",
+    "refused": "failed",
+    "absent": "closed",
+    "in_progress": "queued",
+    "differs": "disputed",
+}
 
 
 @dataclass(frozen=True, slots=True)

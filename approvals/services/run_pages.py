@@ -10,7 +10,6 @@ from django.http import Http404
 from django.urls import reverse
 
 from approvals.domain.health import Standing, standing
-from approvals.labels import words
 from approvals.services import effect_lines, run_parts, timelines
 from approvals.services.effect_lines import EffectLine
 from approvals.services.pieces import Fact, Item
@@ -23,6 +22,7 @@ from ledger.models import Agent, Effect, Handoff, RunHead, Tenant, User, Worker
 from ledger.services import facts, permissions
 
 MOST_EFFECTS = 50
+NOBODY = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,10 @@ def run(user: User, tenant: Tenant, run_id: UUID, before: int | None = None) -> 
     payloads = permissions.can(user, Verb.SEE_PAYLOADS, head.workflow)
     around = surroundings(tenant, [head])[run_id]
     found = list(
-        Effect.objects.of(tenant).filter(run_id=run_id).select_related("target").order_by("-proposed_at", "-pk")[
-            : MOST_EFFECTS + 1
-        ]
+        Effect.objects.of(tenant)
+        .filter(run_id=run_id)
+        .select_related("target")
+        .order_by("-proposed_at", "-pk")[: MOST_EFFECTS + 1]
     )
     effects = {effect.pk: effect for effect in [*around.effects, *found]}
     asked = run_parts.requests_of(tenant, run_id)
@@ -115,8 +116,8 @@ def _attention(tenant: Tenant, effects: list[Effect], handoff: Handoff | None) -
 
 def _facts(tenant: Tenant, head: RunHead) -> tuple[Fact, ...]:
     run = head.run
-    agent = Agent.objects.of(tenant).filter(pk=run.agent_id).select_related("owner").first()
-    person = User.objects.filter(pk=run.on_behalf_of_id, memberships__tenant_id=tenant.pk).first()
+    agent = Agent.objects.of(tenant).filter(pk=run.agent_id or NOBODY).select_related("owner").first()
+    person = User.objects.filter(pk=run.on_behalf_of_id or NOBODY, memberships__tenant_id=tenant.pk).first()
     return (
         Fact("Workflow", f"{shown(head.workflow.name)}, version {shown(head.version)}"),
         Fact("Agent", shown(agent.name) if agent else "", note=f"owned by {shown(agent.owner.name)}" if agent else ""),
@@ -129,16 +130,14 @@ def _facts(tenant: Tenant, head: RunHead) -> tuple[Fact, ...]:
 
 
 def _attributes(head: RunHead) -> tuple[Fact, ...]:
-    return tuple(
-        Fact(shown(name), shown(value), mono=True) for name, value in sorted(head.run.attributes.items())[:20]
-    )
+    return tuple(Fact(shown(name), shown(value), mono=True) for name, value in sorted(head.run.attributes.items())[:20])
 
 
 def _owner(tenant: Tenant, head: RunHead) -> tuple[Fact, ...]:
     """Who holds the run: worker, code, fence, lease."""
     lease = getattr(head.run, "lease", None)
     holder = lease.worker_id if lease is not None else None
-    worker = Worker.objects.of(tenant).filter(pk=holder).first()
+    worker = Worker.objects.of(tenant).filter(pk=holder or NOBODY).first()
     fence = Fact("Fence", f"{head.fence_epoch}.{head.fence_count}", mono=True, note="changes with every owner")
     if lease is None:
         return (Fact("Worker", "none yet"), fence)
@@ -169,5 +168,3 @@ def _next(head: RunHead, clearance: object | None) -> tuple[Fact, ...]:
         Fact("Leave until", time=clearance.valid_until),  # type: ignore[attr-defined]
         Fact("Claim by", time=clearance.ready_by),  # type: ignore[attr-defined]
     )
-
-

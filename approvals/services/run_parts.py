@@ -167,9 +167,11 @@ def wait(tenant: Tenant, run_id: UUID, effects: Mapping[UUID, Any], requests: Ma
 
 
 def _where(tenant: Tenant, member: WaitMember, requests: Mapping[UUID, UUID]) -> str:
+    if member.effect_id is None:
+        return ""
     if member.kind == "approval" and member.effect_id in requests:
         return reverse("approval", args=[tenant.slug, requests[member.effect_id]])
-    return reverse("effect", args=[tenant.slug, member.effect_id]) if member.effect_id else ""
+    return reverse("effect", args=[tenant.slug, member.effect_id])
 
 
 def checkpoints(tenant: Tenant, run_id: UUID, *, may_see: bool) -> tuple[CheckpointLine, ...]:

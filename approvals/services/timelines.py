@@ -31,9 +31,7 @@ def of_run(
     return items(tenant, found, effects), found[-1].seq if more else None
 
 
-def items(
-    tenant: Tenant, rows: Sequence[JournalEntry], effects: Mapping[str, Mapping[str, str]]
-) -> tuple[Item, ...]:
+def items(tenant: Tenant, rows: Sequence[JournalEntry], effects: Mapping[str, Mapping[str, str]]) -> tuple[Item, ...]:
     """Entries as items, in their order."""
     told = [(row, entries.read(journal.parsed(bytes(row.content)), effects)) for row in rows]
     name = actors.names(tenant.pk, {entry.actor for _, entry in told})
