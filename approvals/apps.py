@@ -10,8 +10,11 @@ class ApprovalsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """The ledger asks people through its port."""
+        """The ledger asks people through its port, and sweeps what they left undecided."""
+        from approvals.services import requests
         from approvals.services.asking import People
+        from ledger.engine import sweep
         from ledger.services import ports
 
         ports.register(People())
+        sweep.register("approvals", requests.expire_due)

@@ -45,6 +45,7 @@ def console(request: HttpRequest) -> Mapping[str, Any]:
         badges = counts.badges(request)  # type: ignore[arg-type]
         return [
             {
+                "name": place.name,
                 "label": place.label,
                 "url": url,
                 "icon": place.icon,

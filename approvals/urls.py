@@ -2,11 +2,14 @@
 
 from django.urls import include, path
 
-from approvals.views import access, inbox, record_urls
+from approvals.views import access, approvals, inbox, record_urls
 
 urlpatterns = [
     path("", access.home, name="home"),
     path("t/<slug:slug>/inbox/", inbox.inbox, name="inbox"),
     path("t/<slug:slug>/inbox/newer/", inbox.inbox_newer, name="inbox_newer"),
+    path("t/<slug:slug>/approvals/<uuid:request_id>/", approvals.approval, name="approval"),
+    path("t/<slug:slug>/approvals/<uuid:request_id>/newer/", approvals.approval_newer, name="approval_newer"),
+    path("t/<slug:slug>/approvals/<uuid:request_id>/decide/", approvals.approval_decide, name="approval_decide"),
     path("t/<slug:slug>/", include(record_urls)),
 ]

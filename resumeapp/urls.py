@@ -4,8 +4,10 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 
 from resumeapp import health
+from resumeapp.api import api
 
 urlpatterns = [
+    path("api/v1/", api.urls),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),

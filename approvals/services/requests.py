@@ -27,10 +27,11 @@ def expire_due(limit: int = 100) -> int:
         state=RequestState.PENDING, decide_by__lte=now, run__isnull=False
     )
     runs = list(dict.fromkeys(due.order_by("decide_by").values_list("run_id", flat=True)[:limit]))
-    return sum(map(_expire_of, runs)) + authority.expire_grants(limit)
+    return sum(map(expire_of, runs)) + authority.expire_grants(limit)
 
 
-def _expire_of(run_id: UUID) -> bool:
+def expire_of(run_id: UUID) -> bool:
+    """The same for one run: one request a Change. True when there was one."""
     _, written = writer.settle(partial(run_view, run_id), _expire)
     return written is not None
 

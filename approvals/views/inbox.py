@@ -2,20 +2,110 @@
 
 from __future__ import annotations
 
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from approvals.context import address
+from approvals.renderers import Asked, words_for
+from approvals.services import listing
+from approvals.services.inbox import pending_for
+from approvals.services.listing import After, Row
+from approvals.templatetags.console import visible_text
+from approvals.views import counts
 from approvals.views.access import TenantRequest, tenant_page
+from ledger.domain import canonical
+from ledger.domain.errors import LedgerError
+from ledger.services import facts
 
 
 @require_safe
 @tenant_page
 def inbox(request: TenantRequest) -> HttpResponse:
-    return render(request, "inbox.html", {})
+    """One page of the inbox; the tabs lead to what waits elsewhere."""
+    after = _after(request.GET.get("after", ""))
+    now = facts.read().now
+    rows, more = listing.page_for(request.person, request.tenant, after)
+    here = reverse("inbox", args=[request.tenant.slug])
+    newer = reverse("inbox_newer", args=[request.tenant.slug])
+    return render(
+        request,
+        "inbox.html",
+        {
+            "rows": [_line(request, row) for row in rows],
+            "total": counts.bounded(pending_for(request.person, request.tenant)) or "0",
+            "tabs": _tabs(request),
+            "impossible": _impossible(request),
+            "newer_url": f"{newer}?{urlencode({'since': canonical.rfc3339(now)})}",
+            "next_url": f"{here}?{urlencode({'after': _cursor(more)})}" if more else "",
+            "first_url": here if after else "",
+        },
+    )
 
 
 @require_safe
 @tenant_page
 def inbox_newer(request: TenantRequest) -> HttpResponse:
-    return HttpResponse(status=204)
+    """204 while nothing newer waits than the page had `since`, otherwise the bar that offers it."""
+    since = canonical.parse_time(request.GET.get("since", ""), "since")
+    count = listing.newer_for(request.person, request.tenant, since)
+    if not count:
+        return HttpResponse(status=204)
+    here = reverse("inbox", args=[request.tenant.slug])
+    return render(request, "partials/_live_bar.html", {"count": count, "href": here})
+
+
+def _line(request: TenantRequest, row: Row) -> dict[str, Any]:
+    words = words_for(Asked(row.effect.tool, row.effect.target.name, row.effect.resource, row.arguments))
+    return {
+        "href": reverse("approval", args=[request.tenant.slug, row.request.pk]),
+        "title": visible_text(words.headline),
+        "agent": visible_text(row.agent),
+        "workflow": visible_text(row.workflow),
+        "task": visible_text(row.task),
+        "quorum": f"{row.given} of {row.wanted} approvals" if row.wanted > 1 else "",
+        "again": row.request.revision if row.request.revision > 1 else 0,
+        "risk": words.risk,
+        "risk_label": words.risk_label if not words.rated else f"{words.risk.capitalize()} risk",
+        "due": row.request.decide_by,
+    }
+
+
+def _tabs(request: TenantRequest) -> list[dict[str, Any]]:
+    badges = counts.badges(request)
+    places = (("inbox", "Approvals"), ("reconcile", "Reconcile"), ("handoffs", "Handoffs"))
+    return [
+        {"label": label, "url": url, "count": badges[name] or "0", "active": name == "inbox"}
+        for name, label in places
+        if (url := address(name, request.tenant.slug))
+    ]
+
+
+def _impossible(request: TenantRequest) -> list[dict[str, str]]:
+    return [
+        {
+            "href": reverse("approval", args=[request.tenant.slug, request_id]),
+            "text": f"A request of {visible_text(workflow)} can be approved by nobody: too few people in "
+            + ", ".join(visible_text(group) or "a group without a name" for group in groups),
+        }
+        for request_id, workflow, groups in listing.impossible_for(request.person, request.tenant)[:5]
+    ]
+
+
+def _cursor(after: After) -> str:
+    return f"{canonical.rfc3339(after.decide_by)}_{after.id}"
+
+
+def _after(text: str) -> After | None:
+    if not text:
+        return None
+    at, _, key = text.partition("_")
+    try:
+        return After(canonical.parse_time(at, "after"), UUID(key))
+    except ValueError:
+        raise LedgerError("invalid", "the page's address is broken", "Start at the inbox's first page.") from None

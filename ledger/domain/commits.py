@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
@@ -30,7 +29,7 @@ from ledger.domain.runs import (
 from ledger.domain.views import RunView
 from ledger.domain.waits import WaitSpec
 
-Ask = Callable[[EffectRow, datetime], str]
+Ask = waits.Ask
 """Ask people for leave for an effect, to be decided by a time. Answers the outcome where policy already decides, else ''."""
 Withdraw = Callable[[str], None]
 

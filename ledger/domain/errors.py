@@ -19,6 +19,7 @@ STATUS: Mapping[str, int] = {
     "invalid": 422,
     "schema-mismatch": 422,
     "too-large": 413,
+    "unsupported-media": 415,
     "key-required": 400,
     "key-reused": 422,
     # who asks
@@ -29,6 +30,7 @@ STATUS: Mapping[str, int] = {
     "forbidden": 403,
     "agents-never-decide": 403,
     "not-found": 404,
+    "method-not-allowed": 405,
     # the state of the record
     "wrong-state": 409,
     "stale-fence": 409,
@@ -59,7 +61,9 @@ STATUS: Mapping[str, int] = {
     "target-unreachable": 409,
     # the server's own state
     "integrity": 500,
+    "internal": 500,
     "overloaded": 503,
+    "unavailable": 503,
 }
 
 

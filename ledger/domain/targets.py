@@ -89,7 +89,9 @@ def check(spec: TargetSpec) -> None:
 
 def _check_url(url: str) -> None:
     if len(url) > 300 or not BASE_URL.fullmatch(url):
-        raise bad("base_url is an http or https address of at most 300 characters, without credentials, query or fragment")
+        raise bad(
+            "base_url is an http or https address of at most 300 characters, without credentials, query or fragment"
+        )
 
 
 def _check_path(path: object, names: frozenset[str], needed: bool = True) -> None:

@@ -125,7 +125,7 @@ def _read(run_id: UUID, wake: WakeRow) -> Background:
     )
     extras = view.extras
     versions = [facts.load(VersionRow, row) for row in extras["versions"]]
-    agent = extras["agent"][0]
+    agent: Row | None = extras["agent"][0]
     return Background(
         view=view,
         wake=wake,
@@ -290,7 +290,7 @@ def _target(
     answer = observe.observe(target, effect.resource)
     if isinstance(answer, observe.Unseen):
         return Check("target", Answer.CANNOT_TELL, answer.reason[:40], effect.observed_version, "", str(effect.id))
-    body = new_body(answer.body, view.now)
+    body = new_body(answer.body, view.now, answer.media)
     seen[effect.id] = SeenVersion(target.id, effect.resource, answer.version, answer.at, "wake", body)
     if answer.version == effect.observed_version:
         return Check("target", Answer.PASS, "same", effect.observed_version, answer.version, str(effect.id))

@@ -10,7 +10,7 @@ from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller
 from ledger.domain.runs import Fence
 from ledger.engine.observe import seen_version
-from ledger.services import checkpoints, effects, targets
+from ledger.services import checkpoints, effects, targets, waits
 from ledger.services.checkpoints import CommitSpec, Committed
 from ledger.services.effects import PermitAnswer, ProposalAnswer
 
@@ -30,8 +30,14 @@ def observed(tenant_id: UUID, proposals: Sequence[ProposalSpec]) -> dict[tuple[s
 
 
 def commit(caller: Caller, run_id: UUID, spec: CommitSpec) -> tuple[Committed, bool]:
-    """Observe what the commit's proposals name, then commit. Answers and raises as `checkpoints.commit_transition`."""
-    return checkpoints.commit_transition(caller, run_id, spec, observed(caller.tenant_id, spec.propose))
+    """Observe what the commit's proposals name, commit, and look whether what it waits for is there already.
+
+    Answers and raises as `checkpoints.commit_transition`.
+    """
+    answer = checkpoints.commit_transition(caller, run_id, spec, observed(caller.tenant_id, spec.propose))
+    if spec.next.wait is not None:
+        waits.look_after_open(run_id)
+    return answer
 
 
 def propose(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from ledger.domain import commits, effects
-from ledger.domain.authority import Verdict, requirement
 from ledger.domain.canonical import Body, canonical, commit
 from ledger.domain.change import Change
 from ledger.domain.commits import Commit, Next
@@ -19,11 +17,11 @@ from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
 from ledger.domain.runs import Fence
 from ledger.domain.views import RunView
-from ledger.services import schemas, writer
+from ledger.services import schemas, waits, writer
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part
 from ledger.services.ids import new_body
-from ledger.services.ports import Ask, approvals
+from ledger.services.ports import approvals
 from ledger.services.views import run_view
 
 
@@ -79,7 +77,7 @@ def commit_transition(
         commits.check(view, parsed)
         _check_state(view, spec)
         after = _effects(draft, view, spec, observations or {})
-        commits.write(draft, after, parsed, _asker(draft, after), _withdrawer(draft, after))
+        commits.write(draft, after, parsed, waits.asker(draft, after), _withdrawer(draft, after))
         change = draft.change()
         return change, (_committed(view, change), False)
 
@@ -188,21 +186,6 @@ def _known(view: RunView, effect_id: UUID) -> EffectRow:
             "not-found", "the run has no such open effect", "Name an effect of this transition by its id."
         )
     return effect
-
-
-def _asker(draft: Draft, view: RunView) -> commits.Ask:
-    """How a wait asks people: through the port, in the same Change."""
-
-    def ask(effect: EffectRow, decide_by: datetime) -> str:
-        needed = requirement(view.policy, effect.tool)
-        if needed.verdict is Verdict.ALLOW:
-            return "approved"
-        if needed.verdict is Verdict.DENY:
-            return "denied"
-        approvals().ask(draft, view, Ask(effect, needed, decide_by, "asked"))
-        return ""
-
-    return ask
 
 
 def _withdrawer(draft: Draft, view: RunView) -> commits.Withdraw:

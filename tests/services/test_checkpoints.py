@@ -194,9 +194,7 @@ def test_a_key_without_the_scope_commits_nothing(world: World) -> None:
 
     packet = world.claimed_run()
     weak = replace(world.caller, scopes=frozenset({"runs:read"}))
-    _refused(
-        world, "scope-missing", lambda: checkpoints.commit_transition(weak, packet.run.id, _spec(packet))
-    )
+    _refused(world, "scope-missing", lambda: checkpoints.commit_transition(weak, packet.run.id, _spec(packet)))
 
 
 def test_a_start_under_a_used_key_answers_the_same_run_or_is_refused(world: World) -> None:

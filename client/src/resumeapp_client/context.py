@@ -340,8 +340,6 @@ class Context(Generic[S]):
         finally:
             self._http = None
         settled = self._settle(permit, effect, report)
-        if report.outcome == "committed" and settled.counted:
-            return report.result
         if self._held.lost or not settled.counted:
             raise RunLost(self._held.reason or "the report was kept as evidence")
         if settled.effect.state == "committed":

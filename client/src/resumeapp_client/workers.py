@@ -19,6 +19,7 @@ from uuid import uuid4
 import httpx2 as httpx
 
 from resumeapp_client.client import Client
+from resumeapp_client.clocks import monotonic
 from resumeapp_client.context import Context, Position, Step, Targets
 from resumeapp_client.errors import (
     EffectEnded,
@@ -38,6 +39,8 @@ log = logging.getLogger("resumeapp_client")
 DEFAULT_LEASE_SECONDS = 60
 WAIT_SECONDS = 5
 _LONGEST_PAUSE = 5.0
+# Between claims that a server answers empty at once although it was asked to wait.
+_SHORTEST_POLL = 0.2
 
 
 class Worker:
@@ -96,6 +99,7 @@ class Worker:
     def _loop(self, begin: Callable[[Held, Packet], Any]) -> None:
         while not self._draining.is_set():
             free = self._wait_for_slots()
+            asked_at = monotonic()
             packets = self._patiently(lambda free=free: self._claim(free)) or []  # type: ignore[misc]
             for packet in packets:
                 held = self._leases.take(packet.run.id, packet.fence)
@@ -109,6 +113,8 @@ class Worker:
                     begin(held, packet)
             for _ in range(free - len(packets)):
                 self._slots.release()
+            if not packets and monotonic() - asked_at < _SHORTEST_POLL:
+                self._draining.wait(_SHORTEST_POLL)
 
     def _wait_for_slots(self) -> int:
         """Take at least one free slot, and all others that are free."""

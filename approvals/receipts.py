@@ -1,0 +1,37 @@
+"""View receipts: what exactly a person had on the screen, computed and signed by the server, carried by the form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.core import signing
+
+from approvals.domain.decisions import Receipt
+from ledger.domain import canonical
+
+RENDERER = "card/1"
+_SALT = "approvals.view-receipt"
+
+
+def of(shown: Mapping[str, Any]) -> Receipt:
+    """The receipt of a card: SHA-256 over every fact that it showed."""
+    return Receipt(canonical.digest("approval-card/1", shown), RENDERER)
+
+
+def seal(receipt: Receipt, request_id: UUID, person_id: UUID) -> str:
+    """The receipt for a form field: bound to the request and the person, and signed."""
+    fields = [receipt.digest.hex(), receipt.renderer, str(request_id), str(person_id)]
+    return signing.dumps(fields, salt=_SALT)
+
+
+def read(sealed: str, request_id: UUID, person_id: UUID) -> Receipt | None:
+    """The receipt in a form that this server made for this person and request; None for any other."""
+    try:
+        digest, renderer, request, person = signing.loads(sealed, salt=_SALT)
+    except (signing.BadSignature, ValueError, TypeError):
+        return None
+    if (request, person) != (str(request_id), str(person_id)):
+        return None
+    return Receipt(bytes.fromhex(digest), renderer)

@@ -1,0 +1,31 @@
+"""Loopback servers, and the ledger's answers as a script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import ledger_script
+import pytest
+from loopback import Loopback
+from resumeapp_client import Client
+
+
+@pytest.fixture
+def target() -> Iterator[Loopback]:
+    server = Loopback()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def ledger() -> Iterator[Loopback]:
+    server = Loopback()
+    ledger_script.prepare(server)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def client(ledger: Loopback) -> Iterator[Client]:
+    with Client(ledger.url, "ra_test_key", patience=3) as made:
+        yield made

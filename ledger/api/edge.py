@@ -1,0 +1,69 @@
+"""What holds for every answer under /api/: problems for unknown routes too, no caching, the trace echoed, no oversized reading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from ledger.api import problems
+from ledger.domain.errors import LedgerError
+
+PREFIX = "/api/"
+TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+class ApiEdge:
+    """Middleware of the API's addresses; others pass untouched."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if not request.path_info.startswith(PREFIX):
+            return self.get_response(request)
+        response = self._refusal(request) or self.get_response(request)
+        response = _as_problem(request, response)
+        response["Cache-Control"] = "no-store"
+        if trace := traceparent(request):
+            response["traceparent"] = trace
+        return response
+
+    def _refusal(self, request: HttpRequest) -> HttpResponse | None:
+        """By its announced length, before a byte of the body is read."""
+        limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        announced = request.META.get("CONTENT_LENGTH") or "0"
+        if announced.isdecimal() and int(announced) > limit:
+            return problems.problem(problems.too_large(limit))
+        return None
+
+
+def traceparent(request: HttpRequest) -> str:
+    """The caller's W3C trace context, or '' where none or a malformed one came."""
+    text: str = request.headers.get("traceparent", "")
+    return text if TRACEPARENT.fullmatch(text) else ""
+
+
+def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Pages of the framework become problems; answers of the views are problems already."""
+    if response.status_code < 400 or response.get("Content-Type", "").startswith(problems.MEDIA):
+        return response
+    if response.status_code == 405:
+        allowed = response.get("Allow", "")
+        made = problems.problem(
+            LedgerError("method-not-allowed", f"this address doesn't take {request.method}", f"It takes {allowed}.", allow=allowed)
+        )
+        made["Allow"] = allowed
+        return made
+    return problems.problem(_FRAMEWORK.get(response.status_code, _FRAMEWORK[500]))
+
+
+_FRAMEWORK = {
+    400: LedgerError("invalid", "the request's head isn't usable", "Check its host name and headers."),
+    403: LedgerError("forbidden", "this isn't allowed here", "Check how you are signed in."),
+    404: LedgerError("not-found", "there is nothing at this address", "Check the path against /api/v1/docs."),
+    500: LedgerError("internal", "something unexpected happened here", "Ask again with the same Idempotency-Key."),
+}

@@ -1,0 +1,185 @@
+"""Effects, permits and settles."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal, Protocol
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from ledger.api.answers import stored
+from ledger.api.parsing import Exact, FenceText, Name, Number, check_size
+from ledger.domain.effects import ProposalSpec, Settled, SettleSpec
+
+Outcome = Literal["committed", "failed", "unknown", "accepted"]
+A_WEEK = 7 * 86_400
+
+
+class ProposalBody(Exact):
+    """An effect that the agent wants, under an explicit name: the same name and content is the same effect for ever."""
+
+    name: Name
+    tool: str = Field(min_length=1, max_length=120)
+    target: Name
+    resource: str = Field(default="", max_length=200)
+    request: Any
+    tool_digest: str = Field(default="", max_length=80)
+
+    def spec(self, call_key: str | None = None) -> ProposalSpec:
+        """The same as a value of the domain. Raises LedgerError `too-large`."""
+        request = check_size(f"the request of {self.name[:80]!r}", self.request)
+        return ProposalSpec(self.name, self.tool, self.target, self.resource, request, call_key, self.tool_digest)
+
+
+class ProposeBody(Exact):
+    """Propose an effect outside a commit (all fields of a proposal and `expect_seq`), or take a recorded outcome (`accept`)."""
+
+    fence: FenceText
+    accept: Name | None = None
+    expect_seq: Number | None = Field(default=None, ge=1)
+    name: Name | None = None
+    tool: str | None = Field(default=None, min_length=1, max_length=120)
+    target: Name | None = None
+    resource: str = Field(default="", max_length=200)
+    request: Any = None
+    tool_digest: str = Field(default="", max_length=80)
+
+
+class FenceBody(Exact):
+    fence: FenceText
+
+
+class ReportBody(Exact):
+    """What a permitted call came to. `reference` is the target's own name for what it did."""
+
+    attempt: Number = Field(ge=1)
+    outcome: Outcome
+    cause: str = Field(default="", max_length=24)
+    reference: str = Field(default="", max_length=200)
+    result: Any = None
+    ask_after_seconds: Number | None = Field(default=None, ge=1, le=A_WEEK)
+
+    def report(self) -> SettleSpec:
+        """The same as a value of the domain. Raises LedgerError `too-large`."""
+        return SettleSpec(
+            attempt=self.attempt,
+            outcome=Settled(self.outcome),
+            cause=self.cause,
+            reference=self.reference,
+            result=None if self.result is None else check_size("the result", self.result),
+            ask_after=self.ask_after_seconds,
+        )
+
+
+class SettleBody(ReportBody):
+    fence: FenceText
+
+
+class CommitSettleBody(ReportBody):
+    """A settle that rides in a commit."""
+
+    effect: UUID
+
+
+class EffectQuery(BaseModel):
+    """Filters of the list; each narrows it."""
+
+    run: UUID | None = None
+    state: Literal["", "proposed", "in_flight", "committed", "failed", "unknown", "withdrawn", "written_off"] = ""
+    after: str = Field(default="", max_length=200, description="`next` of the page before.")
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class EffectJSON(BaseModel):
+    id: UUID
+    run: UUID
+    name: str
+    key: str
+    state: str
+    cause: str
+    attempt: int
+    tool: str
+    target: str
+    resource: str
+    observed_version: str
+    disputed: bool
+    accepted: bool
+    reference: str
+    result: Any
+    due_at: str | None
+    request: Any
+
+
+class ProposedJSON(EffectJSON):
+    seq: int | None = Field(default=None, description="The run's last checkpoint afterwards: a proposal is one of its own.")
+
+
+class EffectPage(BaseModel):
+    effects: list[EffectJSON]
+    next: str
+
+
+class PermitJSON(BaseModel):
+    """Leave for one attempt. The call isn't sent after `send_by`, carries `key`, and carries `precondition` as If-Match where there is one."""
+
+    attempt: int
+    key: str
+    send_by: str
+    answer_by: str
+    precondition: str
+    request: Any
+
+
+class PermitAnswer(BaseModel):
+    now: str = Field(description="The server's clock: compare it with yours before you judge `send_by`.")
+    permit: PermitJSON
+    effect: EffectJSON
+
+
+class SettleAnswer(BaseModel):
+    effect: EffectJSON
+    counted: bool = Field(description="False: kept as evidence, the effect didn't move.")
+
+
+class Shown(Protocol):
+    """An effect, as a row of the database or as rules read it."""
+
+    id: UUID
+    run_id: UUID
+    name: str
+    key: str
+    state: str
+    cause: str
+    attempt: int
+    tool: str
+    resource: str
+    observed_version: str
+    disputed: bool
+    accepted: bool
+    reference: str
+    due_at: datetime | None
+
+
+def effect_json(row: Any, target: str, request: bytes | None, result: bytes | None) -> dict[str, Any]:
+    """An `EffectJSON` of a `Shown`; request and result are stored canonical JSON, None where erased or not for this reader."""
+    shown: Shown = row
+    return {
+        "id": shown.id,
+        "run": shown.run_id,
+        "name": shown.name,
+        "key": shown.key,
+        "state": shown.state,
+        "cause": shown.cause,
+        "attempt": shown.attempt,
+        "tool": shown.tool,
+        "target": target,
+        "resource": shown.resource,
+        "observed_version": shown.observed_version,
+        "disputed": shown.disputed,
+        "accepted": shown.accepted,
+        "reference": shown.reference,
+        "result": stored(result),
+        "due_at": shown.due_at,
+        "request": stored(request),
+    }

@@ -1,0 +1,156 @@
+"""Waits and their members."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from ledger.api.parsing import Exact, Name, Number, Time
+from ledger.domain.errors import LedgerError
+from ledger.domain.waits import MAX_MEMBERS, MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
+from ledger.models import WaitMember, WaitSet
+
+TEN_YEARS = 10 * 366 * 86_400
+Seconds = Annotated[Number, Field(ge=0, le=TEN_YEARS)]
+Attribute = Annotated[str, Field(max_length=200)]
+
+
+class ApprovalBody(Exact):
+    """A person's leave for an effect of the same commit or transition."""
+
+    kind: Literal["approval"]
+    effect: Name
+
+
+class EventBody(Exact):
+    """An event of this type, and of this source and subject where they are given; newer than `since` or the transition's opening."""
+
+    kind: Literal["event"]
+    type: str = Field(min_length=1, max_length=200)
+    source: Attribute = ""
+    subject: Attribute = ""
+    since: Time | None = None
+
+
+class TimerBody(Exact):
+    """A time: exactly one of `at` and `after_seconds`."""
+
+    kind: Literal["timer"]
+    at: Time | None = None
+    after_seconds: Seconds | None = None
+
+
+class EffectMemberBody(Exact):
+    """An effect's outcome."""
+
+    kind: Literal["effect"]
+    effect: Name
+
+
+MemberBody = Annotated[ApprovalBody | EventBody | TimerBody | EffectMemberBody, Field(discriminator="kind")]
+
+
+class WaitBody(Exact):
+    """What to wait for; exactly one of `deadline` and `deadline_seconds`. Silence never approves: at the deadline `on_deadline` happens."""
+
+    mode: Literal["any", "all"]
+    members: list[MemberBody] = Field(min_length=1, max_length=MAX_MEMBERS)
+    deadline: Time | None = None
+    deadline_seconds: Seconds | None = None
+    on_deadline: Literal["wake", "cancel", "fail", "hand_off"]
+
+    def relative(self) -> bool:
+        """Does it count from now, by the record's clock?"""
+        timers = [member for member in self.members if isinstance(member, TimerBody)]
+        return self.deadline is None or any(timer.at is None for timer in timers)
+
+    def spec(self, now: datetime | None) -> WaitSpec:
+        """The same as a value of the domain. `now` is needed where it is `relative`. Raises LedgerError `invalid`."""
+        return WaitSpec(
+            mode=SetMode(self.mode),
+            members=tuple(_member(member, now) for member in self.members),
+            deadline=_moment("deadline", self.deadline, self.deadline_seconds, now),
+            on_deadline=OnDeadline(self.on_deadline),
+        )
+
+
+def _member(member: ApprovalBody | EventBody | TimerBody | EffectMemberBody, now: datetime | None) -> MemberSpec:
+    kind = MemberKind(member.kind)
+    if isinstance(member, TimerBody):
+        return MemberSpec(kind, at=_moment("a timer", member.at, member.after_seconds, now))
+    if isinstance(member, EventBody):
+        return MemberSpec(kind, source=member.source, type=member.type, subject=member.subject, since=member.since)
+    return MemberSpec(kind, effect=member.effect)
+
+
+def _moment(what: str, at: datetime | None, seconds: int | None, now: datetime | None) -> datetime:
+    if (at is None) == (seconds is None):
+        raise LedgerError("invalid", f"{what} needs a time or a number of seconds, and not both", "Send exactly one of the two.")
+    if at is not None:
+        return at
+    if now is None or seconds is None:
+        raise ValueError("a relative time needs the record's clock")
+    return now + timedelta(seconds=seconds)
+
+
+class MemberJSON(BaseModel):
+    kind: str
+    state: str
+    outcome: str
+    effect: UUID | None = None
+    due_at: str | None = None
+    type: str = ""
+    source: str = ""
+    subject: str = ""
+    met_at: str | None = None
+
+
+class WaitJSON(BaseModel):
+    id: UUID
+    mode: str
+    state: str
+    cause: str
+    internal: str
+    deadline: str
+    on_deadline: str
+    opened_at: str
+    closed_at: str | None
+    members: list[MemberJSON]
+
+
+class WaitPage(BaseModel):
+    waits: list[WaitJSON]
+    next: str
+
+
+def wait_json(row: WaitSet, members: list[WaitMember]) -> dict[str, Any]:
+    """A `WaitJSON`."""
+    return {
+        "id": row.pk,
+        "mode": row.mode,
+        "state": row.state,
+        "cause": row.cause,
+        "internal": row.internal,
+        "deadline": row.deadline,
+        "on_deadline": row.on_deadline,
+        "opened_at": row.opened_at,
+        "closed_at": row.closed_at,
+        "members": [_member_json(member) for member in members],
+    }
+
+
+def _member_json(row: WaitMember) -> dict[str, Any]:
+    return {
+        "kind": row.kind,
+        "state": row.state,
+        "outcome": row.outcome,
+        "effect": row.effect_id,
+        "due_at": row.due_at,
+        "type": row.event_type,
+        "source": row.event_source,
+        "subject": row.event_subject,
+        "met_at": row.met_at,
+    }

@@ -1,0 +1,89 @@
+"""The API as one: every router, its errors, its OpenAPI document and a page that shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from ninja import NinjaAPI
+from ninja.openapi.docs import DocsBase
+
+from approvals import api as approvals
+from ledger.api import checkpoints, effects, events, journal, leases, problems, runs, waits, wakes, workflows
+from ledger.api.parsing import StrictParser
+
+ROUTERS = (
+    workflows.router,
+    leases.router,
+    runs.router,
+    checkpoints.router,
+    effects.router,
+    events.router,
+    waits.router,
+    wakes.router,
+    journal.router,
+    approvals.router,
+)
+
+
+class OwnPage(DocsBase):
+    """The document as a plain page of our own: no script, no other host."""
+
+    def render_page(self, request: HttpRequest, api: NinjaAPI, **kwargs: Any) -> HttpResponse:
+        """Every call with its parameters, body and answers."""
+        document = api.get_openapi_schema(path_params=kwargs)
+        return render(request, "api/docs.html", {"document": document, "calls": _calls(document)})
+
+    def get_openapi_url(self, api: NinjaAPI, path_params: dict[str, Any]) -> str:
+        """Where the document is."""
+        return "openapi.json"
+
+
+def _calls(document: dict[str, Any]) -> list[dict[str, Any]]:
+    found = []
+    for path, methods in document["paths"].items():
+        for method, call in methods.items():
+            body = call.get("requestBody", {}).get("content", {})
+            found.append(
+                {
+                    "id": call["operationId"],
+                    "tag": call["tags"][0],
+                    "method": method.upper(),
+                    "path": path,
+                    "summary": call["summary"],
+                    "description": call.get("description", ""),
+                    "parameters": call.get("parameters", []),
+                    "body": next((_name(each["schema"]) for each in body.values()), ""),
+                    "answers": {status: _answered(answer) for status, answer in call["responses"].items()},
+                }
+            )
+    return found
+
+
+def _answered(answer: dict[str, Any]) -> str:
+    content = answer.get("content", {})
+    return next((_name(each["schema"]) for each in content.values()), "")
+
+
+def _name(schema: dict[str, Any]) -> str:
+    return str(schema.get("$ref", schema.get("title", ""))).rsplit("/", 1)[-1]
+
+
+def build() -> NinjaAPI:
+    """The API under /api/v1/."""
+    api = NinjaAPI(
+        title="resumeapp",
+        version="1",
+        description="The system of record for agents that pause. Conventions and errors: docs/api.md.",
+        urls_namespace="api",
+        parser=StrictParser(),
+        docs=OwnPage(),
+    )
+    problems.install(api)
+    for router in ROUTERS:
+        api.add_router("", router)
+    return api
+
+
+api = build()

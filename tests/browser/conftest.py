@@ -1,0 +1,129 @@
+"""A real Chromium against a real server with the product's static files and headers.
+
+Every error on a page's console, every uncaught error and every violation of the content security policy fails the test. Tests name the
+refusals they provoke with `page.expected`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
+from django.core.wsgi import get_wsgi_application
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+# The sync driver keeps an event loop in this thread; the tests themselves are synchronous.
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+
+CHROMIUM = os.environ.get("RESUMEAPP_CHROMIUM") or "/usr/bin/chromium"
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+REFUSAL = re.compile(r"the server responded with a status of (\d+)")
+
+
+class _Quiet(WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are not printed."""
+
+
+@pytest.fixture(scope="session")
+def server(django_db_setup: None) -> Iterator[str]:
+    """The product's address, served by threads of this process on a free loopback port."""
+    served = ThreadedWSGIServer(("127.0.0.1", 0), _Quiet)
+    served.daemon_threads = True
+    served.set_app(get_wsgi_application())
+    thread = threading.Thread(target=served.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{served.server_port}"
+    served.shutdown()
+    served.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Console:
+    """What pages of a test complained of. `expected` are statuses that the test provokes."""
+
+    expected: set[int] = field(default_factory=set)
+    complaints: list[str] = field(default_factory=list)
+
+    def watch(self, page: Page) -> None:
+        page.on("console", lambda message: self._said(message.type, message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _said(self, kind: str, text: str) -> None:
+        refusal = REFUSAL.search(text)
+        if kind == "error" and not (refusal and int(refusal[1]) in self.expected):
+            self.complaints.append(text)
+
+
+@pytest.fixture
+def console() -> Iterator[Console]:
+    """Fails the test for whatever its pages complained of."""
+    kept = Console()
+    yield kept
+    assert not kept.complaints, kept.complaints
+
+
+Opened = Callable[..., Page]
+
+
+@pytest.fixture
+def open_page(chromium: Browser, server: str, console: Console, committed: None) -> Iterator[Opened]:
+    """`open_page(person, scripts=True, width=1440, dark=False)`: a page of a browser in which this person is signed in."""
+    contexts: list[BrowserContext] = []
+
+    def opened(person: Any, *, scripts: bool = True, width: int = 1440, dark: bool = False) -> Page:
+        context = chromium.new_context(
+            base_url=server,
+            java_script_enabled=scripts,
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce",
+        )
+        contexts.append(context)
+        if person is not None:
+            context.add_cookies([{"name": "resumeapp_session", "value": _session(person), "url": server}])
+        page = context.new_page()
+        console.watch(page)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def _session(person: Any) -> str:
+    from django.test import Client
+
+    client = Client()
+    client.force_login(person)
+    return client.cookies["resumeapp_session"].value
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The source of axe-core."""
+    return (Path(__file__).parent / "vendor" / "axe.min.js").read_text()

@@ -1,0 +1,148 @@
+"""Verification locates whatever was altered behind the journal's back, and repairs nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+
+from ledger.domain.commits import Next, NextKind
+from ledger.domain.effects import ProposalSpec
+from ledger.domain.errors import LedgerError
+from ledger.domain.journal import link
+from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
+from ledger.models import JournalEntry
+from ledger.services import facts, verify
+from tests.documents import REQUEST
+from tests.tamper import run_sql, triggers_off
+
+if TYPE_CHECKING:
+    from tests.world import World
+
+PAY = ProposalSpec("pay", "payments.refund", "payments", "", REQUEST)
+
+
+def _key(value: UUID) -> Any:
+    return value if connection.vendor == "postgresql" else value.hex
+
+
+@pytest.fixture
+def run_id(world: World) -> UUID:
+    """A run with checkpoints, an effect and an open wait, whose record is intact."""
+    packet = world.claimed_run()
+    world.commit(packet, Next(NextKind.GO_ON, "think"))
+    deadline = facts.read().now + timedelta(hours=1)
+    wait = WaitSpec(SetMode.ANY, (MemberSpec(MemberKind.APPROVAL, effect="pay"),), deadline, OnDeadline.WAKE)
+    world.commit(packet, Next(NextKind.WAIT, "issue", wait), seq=2, propose=(PAY,))
+    report = verify.run(packet.run.id)
+    assert report.intact and report.entries == 4 and report.rows > 8
+    return packet.run.id
+
+
+def _codes(run_id: UUID) -> set[str]:
+    return {fault.code for fault in verify.run(run_id).faults}
+
+
+def _entry(world: World, run_id: UUID, seq: int) -> JournalEntry:
+    entry: JournalEntry = JournalEntry.objects.of(world.tenant).get(stream_id=run_id, seq=seq)
+    return entry
+
+
+def test_one_altered_byte_of_an_entry_is_located(world: World, run_id: UUID) -> None:
+    entry = _entry(world, run_id, 2)
+    content = bytes(entry.content).replace(b"running", b"runninG")
+    with triggers_off("ledger_journal_entry"):
+        run_sql("UPDATE ledger_journal_entry SET content = %s WHERE id = %s", content, entry.pk)
+    faults = verify.run(run_id).faults
+    assert [fault.seq for fault in faults if fault.code == "broken-link"] == [2]
+
+
+def test_an_entry_that_was_altered_and_hashed_again_breaks_the_next_link(world: World, run_id: UUID) -> None:
+    first, second = _entry(world, run_id, 1), _entry(world, run_id, 2)
+    content = bytes(second.content).replace(b"running", b"runninG")
+    digest = link(bytes(first.digest), content)
+    with triggers_off("ledger_journal_entry"):
+        run_sql("UPDATE ledger_journal_entry SET content = %s, digest = %s WHERE id = %s", content, digest, second.pk)
+    faults = verify.run(run_id).faults
+    assert [fault.seq for fault in faults if fault.code == "broken-link"] == [3]
+
+
+@pytest.mark.parametrize(("seq", "code"), [(1, "gap"), (3, "gap"), (4, "head-differs")])
+def test_a_deleted_entry_is_missed_wherever_it_stood(world: World, run_id: UUID, seq: int, code: str) -> None:
+    with triggers_off("ledger_journal_entry"):
+        run_sql("DELETE FROM ledger_journal_entry WHERE stream_id = %s AND seq = %s", _key(run_id), seq)
+    assert code in _codes(run_id)
+
+
+def test_an_entry_of_another_run_is_known_as_misplaced(world: World, run_id: UUID) -> None:
+    foreign = _entry(world, world.start_run(), 1)
+    last = _entry(world, run_id, 4)
+    digest = link(bytes(last.digest), bytes(foreign.content))
+    with triggers_off("ledger_journal_entry"):
+        run_sql(
+            "UPDATE ledger_journal_entry SET stream_id = %s, seq = 5, digest = %s WHERE id = %s",
+            _key(run_id),
+            digest,
+            foreign.pk,
+        )
+    assert "misplaced" in _codes(run_id)
+
+
+def test_a_search_column_that_says_something_else_than_its_bytes_is_found(world: World, run_id: UUID) -> None:
+    entry = _entry(world, run_id, 2)
+    with triggers_off("ledger_journal_entry"):
+        run_sql("UPDATE ledger_journal_entry SET actor = 'person:nobody' WHERE id = %s", entry.pk)
+    assert "copy-differs" in _codes(run_id)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("ledger_run_head", "status", "completed"),
+        ("ledger_effect", "key", "ra_other"),
+        ("ledger_wait_set", "cause", "forged"),
+    ],
+)
+def test_a_row_changed_past_the_journal_is_found(run_id: UUID, table: str, column: str, value: str) -> None:
+    run_sql(f"UPDATE {table} SET {column} = %s WHERE run_id = %s", value, _key(run_id))
+    faults = [fault for fault in verify.run(run_id).faults if fault.code == "row-differs"]
+    assert faults and column in faults[0].reason
+
+
+def test_a_row_deleted_past_the_journal_is_found(run_id: UUID) -> None:
+    run_sql("DELETE FROM ledger_wait_member WHERE run_id = %s", _key(run_id))
+    assert _codes(run_id) == {"row-missing"}
+
+
+def test_a_checkpoint_altered_in_any_field_is_found(world: World, run_id: UUID) -> None:
+    checkpoint = world.checkpoints(run_id)[1]
+    with triggers_off("ledger_checkpoint"):
+        run_sql("UPDATE ledger_checkpoint SET code_version = 'forged' WHERE id = %s", _key(checkpoint.pk))
+    assert _codes(run_id) == {"row-differs", "checkpoint-differs"}
+
+
+def test_a_state_whose_bytes_changed_is_found(world: World, run_id: UUID) -> None:
+    checkpoint = world.checkpoints(run_id)[1]
+    with triggers_off("ledger_body"):
+        run_sql("UPDATE ledger_body SET content = %s WHERE id = %s", b'{"amount_minor":1}', _key(checkpoint.state_id))
+    assert _codes(run_id) == {"body-differs"}
+
+
+def test_an_erased_body_still_verifies(world: World, run_id: UUID) -> None:
+    checkpoint = world.checkpoints(run_id)[0]
+    run_sql(
+        "UPDATE ledger_body SET content = NULL, salt = NULL, erased_at = '2026-01-01 00:00:00' WHERE id = %s",
+        _key(checkpoint.state_id),
+    )
+    assert "body-differs" not in _codes(run_id)
+
+
+def test_a_foreign_tenant_verifies_nothing(run_id: UUID, world: World) -> None:
+    from tests.world import World as Another
+
+    with pytest.raises(LedgerError) as refused:
+        verify.run(run_id, Another().tenant.pk)
+    assert refused.value.code == "not-found"
