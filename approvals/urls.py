@@ -1,8 +1,8 @@
 """The console's addresses: a page's name is its template's and its test's."""
 
-from django.urls import path
+from django.urls import include, path
 
-from approvals.views import access, approvals, inbox
+from approvals.views import access, approvals, inbox, record_urls
 
 urlpatterns = [
     path("", access.home, name="home"),
@@ -11,4 +11,5 @@ urlpatterns = [
     path("t/<slug:slug>/approvals/<uuid:request_id>/", approvals.approval, name="approval"),
     path("t/<slug:slug>/approvals/<uuid:request_id>/newer/", approvals.approval_newer, name="approval_newer"),
     path("t/<slug:slug>/approvals/<uuid:request_id>/decide/", approvals.approval_decide, name="approval_decide"),
+    path("t/<slug:slug>/", include(record_urls)),
 ]

@@ -1,0 +1,214 @@
+"""A journal entry in words: what happened and to what, from the entry's own bytes. No clock, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from approvals.labels import CAUSES, DEADLINES, DECISIONS, LOOKS, REPORTS, reason, tidy, verb, words
+
+ENDED = frozenset({"completed", "failed", "cancelled"})
+OUTCOMES = ("committed", "failed", "unknown", "withdrawn", "written_off", "in_flight")
+Names = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One change that an entry lists: a row, the state it came from where it has one, and the fields that were set."""
+
+    table: str
+    key: str
+    before: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An entry, read."""
+
+    seq: int
+    actor: str
+    verb: str
+    lines: tuple[Line, ...]
+    effects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By effect id: `name` and `target`, for entries that only name the effect."""
+
+    def of(self, table: str) -> Iterator[Line]:
+        return (line for line in self.lines if line.table == table)
+
+    def first(self, table: str) -> Mapping[str, Any]:
+        return next((line.fields for line in self.of(table)), {})
+
+    def actors(self) -> set[str]:
+        return {self.actor}
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What an entry says: a title, what else it tells, and the state whose icon stands beside it."""
+
+    title: str
+    text: str
+    state: str
+
+
+def read(document: Mapping[str, Any], effects: Mapping[str, Mapping[str, str]]) -> Told:
+    """An entry's parsed bytes as lines."""
+    lines = []
+    for change in document["changes"]:
+        table, _, key = change["object"].partition(":")
+        lines.append(Line(table, key, str(change.get("from", "")), change.get("fields", {})))
+    return Told(document["seq"], document["actor"], document["verb"], tuple(lines), effects)
+
+
+def sentence(told: Told) -> Sentence:
+    """The entry in words. What it doesn't tell is left out, never guessed."""
+    title, state = verb(told.verb)
+    slots = _slots(told)
+    outcome = _outcome(told)
+    parts = [text for tell in _TELLS for text in tell(told)]
+    return Sentence(tidy(title.format(**slots)), " · ".join(dict.fromkeys(parts)), outcome or state)
+
+
+def _slots(told: Told) -> dict[str, Any]:
+    checkpoint, permit, decision = told.first("checkpoint"), told.first("permit"), told.first("decision")
+    effect = told.effects.get(_effect_id(told), {})
+    named = told.first("effect").get("name", "")
+    kind = decision.get("decision", "")
+    return {
+        "effect": effect.get("name") or named,
+        "target": effect.get("target", "") or "its target",
+        "transition": checkpoint.get("last_transition") or told.first("run_head").get("transition", ""),
+        "attempt": permit.get("attempt", ""),
+        "decision": DECISIONS.get(kind, words(kind)) if kind else "again",
+    }
+
+
+def _effect_id(told: Told) -> str:
+    for table, column in (("permit", "effect_id"), ("effect_report", "effect_id"), ("approval_request", "subject_id")):
+        found = told.first(table).get(column)
+        if found:
+            return str(found)
+    for table in ("effect", "wait_member"):
+        line = next(told.of(table), None)
+        if line is not None:
+            return line.key if table == "effect" else str(line.fields.get("effect_id") or "")
+    return str(told.first("grant").get("subject_id", ""))
+
+
+def _outcome(told: Told) -> str:
+    """The state whose icon tells most: how it ended, what was decided, what became of the effect."""
+    status = told.first("run_head").get("status", "")
+    if status in ENDED:
+        return str(status)
+    decision = told.first("decision").get("decision")
+    if decision:
+        return str(decision)
+    choice = told.first("vote").get("choice")
+    if choice:
+        return "approved" if choice == "approve" else "denied"
+    if told.verb.startswith("effect.") or told.verb.startswith("lease."):
+        states = [line.fields.get("state", "") for line in told.of("effect")]
+        return next((state for state in OUTCOMES if state in states), "")
+    if told.verb == "checkpoint.commit":
+        return "waiting" if status == "waiting" else ""
+    return ""
+
+
+def _checkpoint(told: Told) -> Iterator[str]:
+    for line in told.of("checkpoint"):
+        yield f"checkpoint {line.fields.get('seq')}"
+        following = line.fields.get("next_transition")
+        if following and following != line.fields.get("last_transition"):
+            yield f"next “{following}”"
+
+
+def _head(told: Told) -> Iterator[str]:
+    fields = told.first("run_head")
+    status = fields.get("status", "")
+    if status and status != "running":
+        yield f"the run is {status}"
+    if fields.get("intent") in {"cancel", "fail"}:
+        yield f"it is to {fields['intent']}"
+
+
+def _effects(told: Told) -> Iterator[str]:
+    for line in told.of("effect"):
+        name = line.fields.get("name") or told.effects.get(line.key, {}).get("name", "an effect")
+        state = line.fields.get("state", "")
+        if not line.before and "name" in line.fields:
+            yield f"proposes “{name}”"
+        elif state and state != line.before:
+            why = line.fields.get("cause", "")
+            yield f"“{name}” is {words(state)}" + (f" ({CAUSES.get(why, words(why))})" if why else "")
+        if line.fields.get("disputed"):
+            yield f"“{name}” is disputed"
+
+
+def _reports(told: Told) -> Iterator[str]:
+    for line in told.of("effect_report"):
+        kind, answer = line.fields.get("kind", ""), line.fields.get("answer", "")
+        if kind in {"lookup", "replay"}:
+            yield f"{REPORTS[kind].lower()}: {LOOKS.get(answer, words(answer))}"
+        elif kind == "late":
+            yield f"late report “{words(answer)}”, kept as evidence"
+        if line.fields.get("reference"):
+            yield f"reference {line.fields['reference']}"
+
+
+def _permit(told: Told) -> Iterator[str]:
+    fields = told.first("permit")
+    if fields.get("grant_id"):
+        yield "under a person’s approval"
+    if fields.get("precondition"):
+        yield f"only if still at version {fields['precondition']}"
+
+
+def _wait(told: Told) -> Iterator[str]:
+    for line in told.of("wait_set"):
+        if "deadline" in line.fields and not line.before:
+            yield f"at its deadline {DEADLINES.get(line.fields.get('on_deadline', ''), 'it wakes')}"
+        elif line.fields.get("cause"):
+            yield f"the wait ended: {words(line.fields['cause'])}"
+
+
+def _decision(told: Told) -> Iterator[str]:
+    reasons = told.first("decision").get("reasons", [])
+    answers = [line.fields.get("answer") for line in told.of("wake_check")]
+    if answers:
+        yield f"{answers.count('pass')} of {len(answers)} checks passed"
+    yield from (words(code) for code in reasons[:4] if code != "checks:passed")
+
+
+def _people(told: Told) -> Iterator[str]:
+    for line in told.of("approval_request"):
+        state = line.fields.get("state", "")
+        if state == "pending" and not line.before:
+            yield "a person is asked"
+        elif state and state != line.before:
+            yield f"the request is {state}"
+    for line in told.of("grant"):
+        if line.fields.get("state") == "live":
+            yield "leave given"
+
+
+def _handoff(told: Told) -> Iterator[str]:
+    for line in told.of("handoff"):
+        if line.fields.get("reason"):
+            yield f"handed to a person: {reason(line.fields['reason'])}"
+        elif line.fields.get("outcome"):
+            yield f"closed: the run is to {line.fields['outcome']}"
+
+
+_TELLS: tuple[Callable[[Told], Iterator[str]], ...] = (
+    _decision,
+    _checkpoint,
+    _effects,
+    _reports,
+    _permit,
+    _wait,
+    _people,
+    _handoff,
+    _head,
+)

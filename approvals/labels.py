@@ -1,0 +1,190 @@
+"""Words for what the record holds as codes: one table for verbs, one for each kind of state, cause and reason.
+
+A verb's sentence may name `{effect}`, `{target}`, `{transition}`, `{next}`, `{attempt}`, `{decision}` and `{who}`; what an entry doesn't tell is left out by
+`tidy`. Nothing here is written by agents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+VERBS: Mapping[str, tuple[str, str]] = {
+    # verb: (sentence, state whose icon stands beside it)
+    "run.start": ("Started", "running"),
+    "run.claim": ("Claimed for “{transition}”", "running"),
+    "run.release": ("Given back by its worker", "waking"),
+    "run.cancel": ("Asked to be cancelled", "cancel"),
+    "checkpoint.commit": ("Finished “{transition}”", "pass"),
+    "lease.lapse": ("Worker lost: its lease ran out", "late"),
+    "clearance.lapse": ("Nobody claimed it in time", "late"),
+    "clearance.stale": ("Its leave to go on was too old", "changed"),
+    "effect.propose": ("“{effect}” proposed at {target}", "proposed"),
+    "effect.permit": ("Call “{effect}” to {target} allowed, attempt {attempt}", "in_flight"),
+    "effect.settle": ("“{effect}” reported", "committed"),
+    "effect.withdraw": ("“{effect}” withdrawn", "withdrawn"),
+    "effect.accept": ("Outcome of “{effect}” taken over", "accepted"),
+    "effect.lapse": ("Outcome of “{effect}” became unknown", "unknown"),
+    "effect.look": ("{target} asked about “{effect}”", "reconcile"),
+    "effect.replay": ("“{effect}” sent again as a question, same key, same bytes", "reconcile"),
+    "effect.verdict": ("“{effect}” settled by hand", "reconcile"),
+    "event.receive": ("Event received", "met"),
+    "event.deliver": ("The event it waited for came", "met"),
+    "wait.due": ("Its time came", "met"),
+    "wait.look": ("Its wait was looked at", "met"),
+    "wake.queue": ("Woken", "queued"),
+    "wake.begin": ("Wake checks began", "checking"),
+    "wake.decide": ("Wake decided: {decision}", "resume"),
+    "handoff.accept": ("Handoff taken", "accepted"),
+    "handoff.close": ("Handoff closed", "closed"),
+    "request.decide": ("Vote recorded on “{effect}”", "approved"),
+    "request.vote": ("Vote recorded on “{effect}”", "approved"),
+    "request.expire": ("Nobody decided on “{effect}” in time", "expired"),
+    "request.withdraw_vote": ("Vote on “{effect}” taken back", "withdrawn"),
+    "grant.revoke": ("Leave for “{effect}” revoked", "revoked"),
+    "grant.expire": ("Leave for “{effect}” ran out unused", "expired"),
+    "grant.void": ("Leave for “{effect}” no longer holds", "voided"),
+    # administration
+    "tenant.open": ("Tenant opened", "open"),
+    "agent.add": ("Agent added", "open"),
+    "agent.deactivate": ("Agent deactivated", "closed"),
+    "key.issue": ("Key issued", "live"),
+    "key.revoke": ("Key revoked", "revoked"),
+    "key.rotate": ("Key replaced", "live"),
+    "person.add": ("Person added", "open"),
+    "person.deactivate": ("Person deactivated", "closed"),
+    "person.reactivate": ("Person reactivated", "open"),
+    "membership.join": ("Person joined", "open"),
+    "membership.leave": ("Person left", "closed"),
+    "team.add": ("Team added", "open"),
+    "team.join": ("Person joined a team", "open"),
+    "team.leave": ("Person left a team", "closed"),
+    "permission.grant": ("Right given", "live"),
+    "permission.withdraw": ("Right taken away", "revoked"),
+    "policy.publish": ("Policy published", "live"),
+    "target.register": ("Target registered", "open"),
+    "workflow.open": ("Workflow opened", "open"),
+    "workflow.register": ("Workflow version registered", "open"),
+}
+
+DECISIONS: Mapping[str, str] = {
+    "resume": "go on",
+    "compensate": "undo what was done",
+    "replan": "plan again",
+    "retry_later": "try again later",
+    "ask_again": "ask a person again",
+    "reconcile": "find out what happened first",
+    "migrate": "move to new code",
+    "route_old": "go on with the old version",
+    "cancel": "cancel",
+    "expire": "expire",
+    "finish": "end it as was asked",
+    "hand_off": "hand it to a person",
+}
+
+CHECKS: Mapping[str, str] = {
+    "integrity": "Record intact",
+    "identity": "Agent and principal active",
+    "effects": "No outcome unknown",
+    "attempts": "Attempts left",
+    "code": "Code fits the state",
+    "deadline": "Within its deadline",
+    "policy": "Policy as it was",
+    "grant": "Leave still good",
+    "target": "Target unchanged",
+    "dependencies": "Dependencies",
+    "scopes": "Scopes of the key",
+}
+
+LOOKS: Mapping[str, str] = {
+    "applied": "it was done",
+    "refused": "it was refused",
+    "in_progress": "still in progress",
+    "absent": "not there",
+    "differs": "there, but different",
+    "cannot_tell": "can’t tell",
+}
+
+REPORTS: Mapping[str, str] = {
+    "settle": "Worker reported",
+    "late": "Late report, kept as evidence",
+    "lookup": "Asked by key",
+    "replay": "Asked by sending the same again",
+    "lapse": "Became unknown",
+    "verdict": "Settled by hand",
+}
+
+CAUSES: Mapping[str, str] = {
+    "not_dispatched": "never left",
+    "throttled": "the target asked to slow down",
+    "confirmed_absent": "not done, confirmed",
+    "rejected": "refused for good",
+    "by_agent": "by the agent",
+    "denied": "denied",
+    "expired": "nobody decided in time",
+    "superseded": "replaced by a new plan",
+    "cancelled": "the run was cancelled",
+    "lapse": "its worker was lost",
+    "answer_by": "no answer in time",
+    "worker": "its worker couldn’t tell",
+}
+
+HANDOFFS: Mapping[str, str] = {
+    "poisoned": "Three workers took it and none came back with a commit.",
+    "effect-disputed": "New evidence contradicts the outcome that was recorded.",
+    "effect-differs": "The target has something under this key, but not what was asked for.",
+    "reconcile-gave-up": "The target could not say what happened in the time allowed.",
+    "code:no_worker_of_old_version": "Only an old version may go on, and no worker of it came.",
+}
+
+DEADLINES: Mapping[str, str] = {
+    "wake": "the run wakes and is checked",
+    "cancel": "the run is cancelled",
+    "fail": "the run fails",
+    "hand_off": "it is handed to a person",
+}
+
+MEMBERS: Mapping[str, str] = {
+    "timer": "A time",
+    "approval": "Approval of “{effect}”",
+    "event": "Event {event}",
+    "effect": "Outcome of “{effect}”",
+}
+
+HEALTH: Mapping[str, tuple[str, str]] = {
+    # code: (badge state, words)
+    "disputed": ("disputed", "Disputed"),
+    "blocked": ("stuck", "Needs a person"),
+    "unknown": ("unknown", "Outcome unknown"),
+    "overdue": ("late", "Wait overdue"),
+    "lease": ("late", "Worker silent"),
+    "unclaimed": ("late", "Unclaimed"),
+    "unchecked": ("late", "Wake overdue"),
+}
+
+EMPTY_QUOTES = re.compile(r"(?: (?:to|at|on|for|of|about))? ?“”")
+
+
+def words(code: str) -> str:
+    """A code as words: `effect-differs`, `effect_settled`, `grant:voided` → 'effect differs' and so on."""
+    return re.sub(r"[-_:.]+", " ", code).strip()
+
+
+def verb(code: str) -> tuple[str, str]:
+    """(sentence, state) of a verb; one that no table knows is shown as its own words."""
+    return VERBS.get(code) or (words(code).capitalize(), "changed")
+
+
+def tidy(sentence: str) -> str:
+    """A sentence without the places that its entry didn't fill."""
+    return re.sub(r"\s+", " ", EMPTY_QUOTES.sub("", sentence)).strip(" ,")
+
+
+def reason(code: str) -> str:
+    """Why a handoff was opened, as one line. Reasons of a decision are `check:reason`."""
+    if code in HANDOFFS:
+        return HANDOFFS[code]
+    check, colon, rest = code.partition(":")
+    if colon and check in CHECKS:
+        return f"The check “{CHECKS[check]}” did not pass: {words(rest)}."
+    return f"{words(code).capitalize()}."

@@ -1,0 +1,48 @@
+"""Who did it: names for the actors that entries and reports hold as `agent:<id>`, `person:<id>` and `system:<what>`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from uuid import UUID
+
+from approvals.templatetags.console import visible_text as shown
+from ledger.models import Agent, User
+
+SYSTEM = {
+    "sweep": "resumeapp, sweep",
+    "wake": "resumeapp, wake check",
+    "reconciler": "resumeapp, reconciler",
+    "timer": "resumeapp, timer",
+    "admin": "command line",
+}
+
+
+def names(tenant_id: UUID, actors: Iterable[str]) -> Callable[[str], str]:
+    """A function from actor to name, for these actors: two queries, however many there are."""
+    kinds: dict[str, set[UUID]] = {"agent": set(), "person": set()}
+    for actor in actors:
+        kind, _, row = actor.partition(":")
+        if kind in kinds and (found := _uuid(row)) is not None:
+            kinds[kind].add(found)
+    agents = dict(Agent.objects.of(tenant_id).filter(pk__in=kinds["agent"]).values_list("pk", "name"))
+    people = dict(
+        User.objects.filter(pk__in=kinds["person"], memberships__tenant_id=tenant_id).values_list("pk", "name")
+    )
+
+    def name(actor: str) -> str:
+        kind, _, row = actor.partition(":")
+        found = _uuid(row)
+        if kind == "agent":
+            return f"agent {shown(agents[found])}" if found in agents else "an agent"
+        if kind == "person":
+            return shown(people[found]) if found in people else "a person"
+        return SYSTEM.get(row, f"resumeapp, {shown(row)}") if kind == "system" else shown(actor)
+
+    return name
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,168 @@
+"""Effects as pages show them: state, key, permits as attempts, reports in order, what the target guarantees."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from approvals.domain.health import cause
+from approvals.labels import LOOKS, REPORTS, words
+from approvals.services import actors
+from approvals.services.pieces import Content, Fact, Item, bodies, content
+from approvals.templatetags.console import span
+from approvals.templatetags.console import visible_text as shown
+from ledger.models import Effect, EffectReport, Permit, Tenant
+
+MOST = 100
+STATES = {
+    "applied": "committed",
+    "refused": "failed",
+    "absent": "closed",
+    "in_progress": "queued",
+    "differs": "disputed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One permit: leave for one call."""
+
+    number: int
+    at: datetime
+    send_by: datetime
+    answer_by: datetime
+    fence: str
+    precondition: str
+
+
+@dataclass(frozen=True, slots=True)
+class EffectLine:
+    """One effect. Contents are hidden from whoever may not see payloads."""
+
+    id: UUID
+    name: str
+    state: str
+    cause: str
+    disputed: bool
+    tool: str
+    target: str
+    resource: str
+    version: str
+    key: str
+    reference: str
+    at: datetime
+    attempts: tuple[Attempt, ...]
+    reports: tuple[Item, ...]
+    request: Content
+    result: Content
+
+
+def lines(tenant: Tenant, effects: Sequence[Effect], *, may_see: bool) -> tuple[EffectLine, ...]:
+    """These effects with their permits and reports: six queries, however many. Effects come with their target."""
+    ids = [effect.pk for effect in effects]
+    permits: dict[UUID, list[Permit]] = defaultdict(list)
+    for permit in Permit.objects.of(tenant).filter(effect_id__in=ids).order_by("attempt")[: MOST * 10]:
+        permits[permit.effect_id].append(permit)
+    told: dict[UUID, list[EffectReport]] = defaultdict(list)
+    reports = list(EffectReport.objects.of(tenant).filter(effect_id__in=ids).order_by("-reported_at")[: MOST * 5])
+    for report in reports:
+        told[report.effect_id].append(report)
+    wanted = [part for effect in effects for part in (effect.request_id, effect.result_id)]
+    found = bodies([*wanted, *(report.evidence_id for report in reports)], tenant.pk)
+    name = actors.names(tenant.pk, {report.actor for report in reports})
+
+    def read(body_id: UUID | None) -> Content:
+        return content(found.get(body_id) if body_id else None, may_see=may_see)
+
+    return tuple(_line(effect, permits[effect.pk], items(told[effect.pk], name, read), read) for effect in effects)
+
+
+def _line(
+    effect: Effect, permits: Iterable[Permit], reports: tuple[Item, ...], read: Callable[[UUID | None], Content]
+) -> EffectLine:
+    return EffectLine(
+        id=effect.pk,
+        name=shown(effect.name),
+        state=effect.state,
+        cause=cause(effect.cause) if effect.cause else "",
+        disputed=effect.disputed,
+        tool=shown(effect.tool),
+        target=shown(effect.target.name),
+        resource=shown(effect.resource),
+        version=shown(effect.observed_version),
+        key=effect.key,
+        reference=shown(effect.reference),
+        at=effect.settled_at or effect.first_permit_at or effect.proposed_at,
+        attempts=tuple(
+            Attempt(
+                number=permit.attempt,
+                at=permit.permitted_at,
+                send_by=permit.send_by,
+                answer_by=permit.answer_by,
+                fence=f"{permit.fence_epoch}.{permit.fence_count}",
+                precondition=shown(permit.precondition),
+            )
+            for permit in permits
+        ),
+        reports=reports,
+        request=read(effect.request_id),
+        result=read(effect.result_id),
+    )
+
+
+def items(
+    reports: Iterable[EffectReport], name: Callable[[str], str], read: Callable[[UUID | None], Content]
+) -> tuple[Item, ...]:
+    """What was asked, answered, reported and judged, in the order given."""
+    return tuple(_report(report, name(report.actor), read(report.evidence_id)) for report in reports)
+
+
+def _report(report: EffectReport, actor: str, evidence: Content) -> Item:
+    asked = report.kind in {"lookup", "replay"}
+    answer = LOOKS.get(report.answer, words(report.answer)) if asked else words(report.answer)
+    title = f"{REPORTS.get(report.kind, words(report.kind))}: {answer}"
+    if report.kind == "lapse":
+        title = REPORTS["lapse"]
+    notes = [f"attempt {report.attempt}"]
+    if report.cause:
+        notes.append(cause(report.cause))
+    if report.reference:
+        notes.append(f"reference {report.reference}")
+    if report.fence_count is not None:
+        notes.append(f"fence {report.fence_epoch}.{report.fence_count}")
+    if not report.counted and report.kind in {"settle", "late"}:
+        notes.append("kept as evidence; it decided nothing")
+    return Item(
+        at=report.reported_at,
+        title=shown(title),
+        state=_state(report),
+        text=shown(" · ".join(notes)),
+        actor=actor,
+        details=evidence.text,
+        details_label="What it said",
+    )
+
+
+def _state(report: EffectReport) -> str:
+    if report.kind == "lapse":
+        return "unknown"
+    if report.answer in {"committed", "failed", "unknown", "accepted", "cannot_tell"}:
+        return str(report.answer)
+    return STATES.get(report.answer, "queued")
+
+
+def guarantees(target: Any) -> tuple[Fact, ...]:
+    """What a target declares, in words: they decide what can be asked and what may be sent again."""
+    rows: Mapping[str, str] = {
+        "Key": "recognises a repeated key" if target.keyed else "does not know keys: a repeat acts twice",
+        "Repeat": "same key answers the first result" if target.first_result_replayed else "no answer to a repeat",
+        "Remembers keys": span(target.key_retention) if target.key_retention else "no promise",
+        "Look-up": "can be asked by key" if target.lookup else "can’t be asked",
+        "Shows a call after": span(target.visibility_delay) if target.visibility_delay else "at once",
+        "Answers within": span(target.call_limit),
+    }
+    return tuple(Fact(label, value) for label, value in rows.items())

@@ -1,0 +1,231 @@
+"""Handoffs: the list, and one with its situation, why, what was done and what isn't known, and what closing it causes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Case, Q, QuerySet, Value, When
+from django.http import Http404
+from django.urls import reverse
+
+from approvals.labels import reason
+from approvals.services import effect_lines, run_parts
+from approvals.services.effect_lines import EffectLine
+from approvals.services.pieces import Content, Cursor, Fact, Page, bodies, content, counted, short
+from approvals.services.run_lists import OPEN_HANDOFFS, seen_by
+from approvals.services.run_parts import WakeLine
+from approvals.templatetags.console import visible_text as shown
+from ledger.domain.identity import Verb
+from ledger.models import Effect, Handoff, Tenant, User
+from ledger.services import permissions
+
+SHOWN = 50
+MOST_EFFECTS = 50
+GRAVITY = Case(When(severity__in=["critical", "high"], then=Value(0)), default=Value(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One handoff of the list."""
+
+    id: UUID
+    situation: str
+    state: str
+    severity: str
+    task: str
+    workflow: str
+    run: str
+    owner: str
+    opened: datetime
+    due: datetime
+    closed: datetime | None
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffList:
+    rows: tuple[Row, ...]
+    page: Page
+    grave: str
+    shows: str
+    to_do: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One way to close, what it causes, and why it can't be chosen now ('' when it can)."""
+
+    value: str
+    label: str
+    causes: str
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffPage:
+    id: UUID
+    situation: str
+    why: str
+    state: str
+    severity: str
+    facts: tuple[Fact, ...]
+    wake: WakeLine | None
+    done: tuple[EffectLine, ...]
+    unknown: tuple[EffectLine, ...]
+    not_started: tuple[EffectLine, ...]
+    owner: str
+    mine: bool
+    operates: bool
+    is_open: bool
+    outcomes: tuple[Outcome, ...]
+    note: Content
+    outcome: str
+    run_id: UUID
+    run_status: str
+    task: str
+
+
+def open_for(user: User, tenant: Tenant) -> QuerySet[Handoff]:
+    """Handoffs that nobody has closed, in workflows that this person operates: list, badge and inbox are of it."""
+    types = permissions.visible(user, Verb.OPERATE).filter(tenant=tenant)
+    rows: QuerySet[Handoff] = Handoff.objects.of(tenant).filter(state__in=OPEN_HANDOFFS, run__workflow__in=types)
+    return rows
+
+
+def handoffs(user: User, tenant: Tenant, shows: str = "open", before: str = "", grave: str = "") -> HandoffList:
+    """A page of the handoffs of runs that this person may see: the open ones, gravest and soonest due first, or the closed ones, newest first.
+
+    `before` and `grave` are where the page before ended. Raises LedgerError `invalid` for a page that isn't one.
+    """
+    cursor = Cursor.parse(before)
+    rows = Handoff.objects.of(tenant).filter(run__head__in=seen_by(user, tenant))
+    if shows == "closed":
+        rows = rows.exclude(state__in=OPEN_HANDOFFS)
+        page = rows.annotate(grave=Value(0)).order_by("-closed_at", "-pk")
+        if cursor is not None:
+            page = page.filter(Q(closed_at__lt=cursor.at) | Q(closed_at=cursor.at, pk__lt=cursor.id))
+    else:
+        rows = rows.filter(state__in=OPEN_HANDOFFS)
+        page = rows.annotate(grave=GRAVITY).order_by("grave", "due_at", "pk")
+        if cursor is not None:
+            rank = 1 if grave == "1" else 0
+            later = Q(due_at__gt=cursor.at) | Q(due_at=cursor.at, pk__gt=cursor.id)
+            page = page.filter(Q(grave__gt=rank) | Q(later, grave=rank))
+    found = list(page.select_related("owner", "run__workflow")[: SHOWN + 1])
+    more, found = len(found) > SHOWN, found[:SHOWN]
+    last = found[-1] if more else None
+    return HandoffList(
+        rows=tuple(_row(handoff) for handoff in found),
+        page=Page(
+            shown=len(found),
+            total=counted(rows),
+            next=str(Cursor(last.closed_at or last.due_at, last.pk)) if last else "",
+            first=cursor is None,
+        ),
+        grave=str(last.grave) if last else "",
+        shows="closed" if shows == "closed" else "open",
+        to_do=counted(open_for(user, tenant)),
+    )
+
+
+def _row(handoff: Handoff) -> Row:
+    return Row(
+        id=handoff.pk,
+        situation=shown(reason(handoff.reason)),
+        state=handoff.state,
+        severity=handoff.severity,
+        task=shown(handoff.run.task),
+        workflow=shown(handoff.run.workflow.name),
+        run=short(handoff.run_id),
+        owner=shown(handoff.owner.name) if handoff.owner else "",
+        opened=handoff.opened_at,
+        due=handoff.due_at,
+        closed=handoff.closed_at,
+        outcome=OUTCOMES.get(handoff.outcome, ""),
+    )
+
+
+def handoff(user: User, tenant: Tenant, handoff_id: UUID) -> HandoffPage:
+    """One handoff for whoever may see its run. Http404 for what this person can't see."""
+    rows = Handoff.objects.of(tenant).filter(pk=handoff_id, run__head__in=seen_by(user, tenant))
+    found: Handoff | None = rows.select_related("owner", "run__workflow", "run__head").first()
+    if found is None:
+        raise Http404
+    payloads = permissions.can(user, Verb.SEE_PAYLOADS, found.run.workflow)
+    operates = permissions.can(user, Verb.OPERATE, found.run.workflow)
+    of_run = Effect.objects.of(tenant).filter(Q(run_id=found.run_id)).select_related("target")
+    effects = effect_lines.lines(tenant, list(of_run.order_by("proposed_at", "pk")[:MOST_EFFECTS]), may_see=payloads)
+    wakes = run_parts.wakes(tenant, found.run_id)
+    wake = next((line for line in wakes if line.id == found.decision_id), wakes[0] if wakes else None)
+    note = bodies([found.note_id], tenant.pk).get(found.note_id) if found.note_id else None
+    unknown = tuple(line for line in effects if line.state in {"unknown", "in_flight"} or line.disputed)
+    is_open = found.state in OPEN_HANDOFFS
+    return HandoffPage(
+        id=found.pk,
+        situation=_situation(found, unknown),
+        why=shown(reason(found.reason)),
+        state=found.state,
+        severity=found.severity,
+        facts=_facts(tenant, found),
+        wake=wake,
+        done=tuple(line for line in effects if line.state == "committed" and not line.disputed),
+        unknown=unknown,
+        not_started=tuple(line for line in effects if line.state in {"proposed", "failed", "withdrawn"}),
+        owner=shown(found.owner.name) if found.owner else "",
+        mine=found.owner_id == user.pk,
+        operates=operates,
+        is_open=is_open,
+        outcomes=_outcomes(found, unknown) if is_open else (),
+        note=content(note, may_see=payloads or operates),
+        outcome=OUTCOMES.get(found.outcome, ""),
+        run_id=found.run_id,
+        run_status=found.run.head.status,
+        task=shown(found.run.task),
+    )
+
+
+OUTCOMES = {
+    "wake": "the run was woken and checked again",
+    "cancel": "the run was cancelled",
+    "fail": "the run was failed",
+}
+
+
+def _situation(handoff: Handoff, unknown: tuple[EffectLine, ...]) -> str:
+    """The state of things in one line."""
+    task = shown(handoff.run.task)
+    if handoff.state not in OPEN_HANDOFFS:
+        return f"“{task}”: {OUTCOMES.get(handoff.outcome, 'no longer needed; the run went on by itself')}."
+    known = "the outcome of " + " and ".join(f"“{line.name}”" for line in unknown[:3]) + " isn’t known"
+    standing = "stands still" if handoff.blocks_run else "has ended"
+    return f"“{task}” {standing}" + (f", and {known}." if unknown else ".")
+
+
+def _facts(tenant: Tenant, handoff: Handoff) -> tuple[Fact, ...]:
+    head = handoff.run.head
+    return (
+        Fact("Run", shown(handoff.run.task), href=reverse("run", args=[tenant.slug, handoff.run_id])),
+        Fact("Run is", state=head.status),
+        Fact("Workflow", f"{shown(handoff.run.workflow.name)}, version {shown(head.version)}"),
+        Fact("Stands before", shown(head.transition), mono=True),
+        Fact("Handed over", time=handoff.opened_at),
+        Fact("Owner", shown(handoff.owner.name) if handoff.owner else "nobody yet"),
+        *((Fact("Closed", time=handoff.closed_at),) if handoff.closed_at else ()),
+    )
+
+
+def _outcomes(handoff: Handoff, unknown: tuple[EffectLine, ...]) -> tuple[Outcome, ...]:
+    """Ways to close a handoff; none while the outcome of a call of the run isn't known."""
+    open_calls = [line.name for line in unknown if line.state in {"unknown", "in_flight"}]
+    refused = f"Not while the outcome of “{open_calls[0]}” isn’t known: reconcile it first." if open_calls else ""
+    if not handoff.blocks_run:
+        return (Outcome("wake", "It is settled", "The handoff is closed. The run has ended and stays as it is."),)
+    return (
+        Outcome(
+            "wake", "Wake the run", "Every check is made again. If they pass, a worker takes it from here.", refused
+        ),
+        Outcome("cancel", "Cancel the run", "It ends as cancelled. What was done stays done.", refused),
+        Outcome("fail", "Fail the run", "It ends as failed. What was done stays done.", refused),
+    )

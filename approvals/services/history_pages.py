@@ -1,0 +1,155 @@
+"""The tenant's history: journal entries newest first, for people with the audit right, filtered by actor, verb, run and time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.urls import reverse
+from django.utils.dateparse import parse_date
+
+from approvals.labels import VERBS
+from approvals.services import timelines
+from approvals.services.pieces import Item, short
+from approvals.templatetags.console import visible_text as shown
+from ledger.domain.errors import LedgerError
+from ledger.domain.identity import Verb
+from ledger.models import Agent, Effect, JournalEntry, Run, Tenant, User
+from ledger.services import permissions
+
+SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What the address asks for: dates are whole days in UTC; `after` is the id of the last entry of the page before."""
+
+    actor: str = ""
+    verb: str = ""
+    run: str = ""
+    since: str = ""
+    until: str = ""
+    before: str = ""
+
+    @classmethod
+    def read(cls, query: Mapping[str, str]) -> Filter:
+        names = ("actor", "verb", "run", "since", "until", "before")
+        return cls(**{name: query.get(name, "").replace("\x00", "").strip()[:80] for name in names})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One entry, with the run that it belongs to."""
+
+    item: Item
+    verb: str
+    seq: int
+    digest: str
+    run: str
+    task: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    lines: tuple[Line, ...]
+    asked: Filter
+    next: str
+    verbs: tuple[str, ...]
+    actors: tuple[tuple[str, str], ...]
+
+
+def history(user: User, tenant: Tenant, asked: Filter) -> History:
+    """A page of the history. Raises LedgerError `forbidden` without the right to audit, `invalid` for a filter that can't be read."""
+    types = permissions.visible(user, Verb.AUDIT).filter(tenant=tenant)
+    whole = permissions.can(user, Verb.AUDIT, tenant)
+    if not whole and not types.exists():
+        raise LedgerError(
+            "forbidden", "your account lacks the right to audit here", "An administrator of the tenant can give it."
+        )
+    rows = JournalEntry.objects.of(tenant)
+    if not whole:
+        rows = rows.filter(kind="run", stream_id__in=Run.objects.of(tenant).filter(workflow__in=types).values("pk"))
+    found = list(_narrowed(rows, asked).order_by("-id")[: SHOWN + 1])
+    more, found = len(found) > SHOWN, found[:SHOWN]
+    ids = {row.stream_id for row in found if row.kind == "run"}
+    tasks = dict(Run.objects.of(tenant).filter(pk__in=ids).values_list("pk", "task"))
+    effects = {
+        str(pk): {"name": name, "target": target}
+        for pk, name, target in Effect.objects.of(tenant)
+        .filter(run_id__in=ids)
+        .order_by("-proposed_at")
+        .values_list("pk", "name", "target__name")[: SHOWN * 20]
+    }
+    items = timelines.items(tenant, found, effects)
+    return History(
+        lines=tuple(_line(tenant, row, item, tasks) for row, item in zip(found, items, strict=True)),
+        asked=asked,
+        next=str(found[-1].pk) if more else "",
+        verbs=tuple(sorted(VERBS)),
+        actors=_actors(tenant),
+    )
+
+
+def _narrowed(rows: QuerySet[JournalEntry], asked: Filter) -> QuerySet[JournalEntry]:
+    if asked.actor:
+        rows = (
+            rows.filter(actor__startswith=asked.actor) if asked.actor == "system:" else rows.filter(actor=asked.actor)
+        )
+    if asked.verb:
+        rows = rows.filter(verb=asked.verb)
+    if asked.run:
+        rows = rows.filter(stream_id=_run(asked.run))
+    if asked.since:
+        rows = rows.filter(at__gte=_day(asked.since, time.min))
+    if asked.until:
+        rows = rows.filter(at__lte=_day(asked.until, time.max))
+    if asked.before:
+        if not asked.before.isascii() or not asked.before.isdecimal() or len(asked.before) > 18:
+            raise LedgerError("invalid", "this page of the history can't be found", "Start from its first page.")
+        rows = rows.filter(Q(id__lt=int(asked.before)))
+    return rows
+
+
+def _run(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise LedgerError("invalid", "that is not a run's id", "Copy the whole id from the run's page.") from None
+
+
+def _day(text: str, at: time) -> datetime:
+    try:
+        day = parse_date(text)
+    except ValueError:
+        day = None
+    if day is None:
+        raise LedgerError("invalid", "that is not a day", "Write it as 2026-11-30.")
+    return datetime.combine(day, at, UTC)
+
+
+def _line(tenant: Tenant, row: JournalEntry, item: Item, tasks: Mapping[UUID, str]) -> Line:
+    task = tasks.get(row.stream_id)
+    return Line(
+        item=item,
+        verb=row.verb,
+        seq=row.seq,
+        digest=bytes(row.digest).hex()[:12],
+        run=short(row.stream_id) if task is not None else "",
+        task=shown(task) if task is not None else "Administration" if row.kind == "tenant" else "Event",
+        href=reverse("run", args=[tenant.slug, row.stream_id]) if task is not None else "",
+    )
+
+
+def _actors(tenant: Tenant) -> tuple[tuple[str, str], ...]:
+    """Whom the filter offers: the tenant's people and agents, and the system as one."""
+    people = User.objects.filter(memberships__tenant_id=tenant.pk).order_by("name")[:200]
+    agents = Agent.objects.of(tenant).order_by("name")[:200]
+    return (
+        *((f"person:{person.pk}", shown(person.name)) for person in people),
+        *((f"agent:{agent.pk}", f"agent {shown(agent.name)}") for agent in agents),
+        ("system:", "resumeapp itself"),
+    )

@@ -1,0 +1,293 @@
+"""Effects whose outcome nobody knows: the queue, oldest first, and one effect with everything that was asked and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Coalesce
+from django.http import Http404
+from django.urls import reverse
+
+from approvals.domain import money as amounts
+from approvals.domain.health import cause
+from approvals.labels import LOOKS, words
+from approvals.services import effect_lines
+from approvals.services.effect_lines import EffectLine
+from approvals.services.pieces import HIDDEN, MANY, Cursor, Fact, Item, Page, bodies, counted, money, short
+from approvals.services.run_lists import seen_by
+from approvals.templatetags.console import absolute
+from approvals.templatetags.console import visible_text as shown
+from ledger.domain.effects import EffectState, ReportKind
+from ledger.domain.identity import Verb
+from ledger.models import Effect, EffectReport, RunHead, Tenant, User, WorkflowType
+from ledger.services import facts, permissions
+
+SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One effect of the queue."""
+
+    id: UUID
+    what: str
+    state: str
+    why: str
+    target: str
+    task: str
+    run_id: UUID
+    run: str
+    amount: str
+    asked: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A page of the queue; `at_risk` sums what this person may see of the effects that are open, by currency."""
+
+    rows: tuple[Row, ...]
+    page: Page
+    at_risk: tuple[str, ...]
+    at_risk_partial: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to settle by hand, and what it causes."""
+
+    value: str
+    label: str
+    causes: str
+    needs_reference: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EffectPage:
+    """One effect as its page shows it. `choices` is empty when nothing is to be settled by hand, or not by this person."""
+
+    line: EffectLine
+    headline: str
+    situation: str
+    facts: tuple[Fact, ...]
+    guarantees: tuple[Fact, ...]
+    history: tuple[Item, ...]
+    choices: tuple[Choice, ...]
+    why_no_choice: str
+    can_ask: bool
+    amount: str
+    run_id: UUID
+    run_status: str
+    task: str
+    seq: int
+
+
+def waiting_for(user: User, tenant: Tenant) -> QuerySet[Effect]:
+    """What this person may have to find out: unknown outcomes, calls past their answer, disputed ones. Queue and badge are both of it."""
+    types = permissions.visible(user, Verb.OPERATE).filter(tenant=tenant)
+    now = facts.read().now
+    rows: QuerySet[Effect] = Effect.objects.of(tenant).filter(
+        Q(state=EffectState.UNKNOWN) | Q(state=EffectState.IN_FLIGHT, answer_by__lt=now) | Q(disputed=True),
+        run__workflow__in=types,
+    )
+    return rows
+
+
+def queue(user: User, tenant: Tenant, before: str = "") -> Queue:
+    """A page of the queue, oldest first. Raises LedgerError `invalid` for a page that isn't one."""
+    every = waiting_for(user, tenant)
+    rows = every.annotate(since=Coalesce("answer_by", "proposed_at"))
+    cursor = Cursor.parse(before)
+    if cursor is not None:
+        rows = rows.filter(Q(since__gt=cursor.at) | Q(since=cursor.at, pk__gt=cursor.id))
+    found = list(rows.select_related("target", "run").order_by("since", "pk")[: SHOWN + 1])
+    more, found = len(found) > SHOWN, found[:SHOWN]
+    payloads = set(permissions.visible(user, Verb.SEE_PAYLOADS).filter(tenant=tenant).values_list("pk", flat=True))
+    requests = bodies([effect.request_id for effect in found if effect.run.workflow_id in payloads], tenant.pk)
+    last = _last_answers(tenant, found)
+    at_risk, partial = _at_risk(every, tenant, payloads)
+    return Queue(
+        rows=tuple(
+            _row(effect, effect.since, str(money(requests.get(effect.request_id)) or ""), last) for effect in found
+        ),
+        page=Page(
+            shown=len(found),
+            total=counted(every),
+            next=str(Cursor(found[-1].since, found[-1].pk)) if more else "",
+            first=cursor is None,
+        ),
+        at_risk=at_risk,
+        at_risk_partial=partial,
+    )
+
+
+def _at_risk(every: QuerySet[Effect], tenant: Tenant, payloads: set[UUID]) -> tuple[tuple[str, ...], bool]:
+    """The sums over at most a thousand requests, and whether there is more that isn't in them."""
+    ids = list(every.order_by("pk").values_list("request_id", "run__workflow_id")[: MANY + 1])
+    seen = [request for request, workflow in ids[:MANY] if workflow in payloads]
+    found = [worth for body in bodies(seen, tenant.pk).values() if (worth := money(body)) is not None]
+    return tuple(str(amount) for amount in amounts.total(found)), len(ids) > MANY or len(found) < len(ids)
+
+
+def _last_answers(tenant: Tenant, effects: Sequence[Effect]) -> dict[UUID, EffectReport]:
+    """The newest report of each: of all reports of these effects, those with the highest ordinal."""
+    rows = EffectReport.objects.of(tenant).filter(effect_id__in=[effect.pk for effect in effects])
+    newest: dict[UUID, EffectReport] = {}
+    for report in rows.order_by("-ordinal")[: SHOWN * 20]:
+        newest.setdefault(report.effect_id, report)
+    return newest
+
+
+def _row(effect: Effect, since: datetime, amount: str, last: dict[UUID, EffectReport]) -> Row:
+    return Row(
+        id=effect.pk,
+        what=shown(effect.name) + (f", {shown(effect.resource)}" if effect.resource else ""),
+        state="disputed" if effect.disputed else effect.state,
+        why=_why(effect, last.get(effect.pk)),
+        target=shown(effect.target.name),
+        task=shown(effect.run.task),
+        run_id=effect.run_id,
+        run=short(effect.run_id),
+        amount=amount,
+        asked=f"asked {effect.looks} times" if effect.looks > 1 else "asked once" if effect.looks else "not asked yet",
+        since=since,
+    )
+
+
+def _why(effect: Effect, report: EffectReport | None) -> str:
+    if effect.disputed:
+        return "New evidence contradicts what was recorded."
+    if effect.state == EffectState.IN_FLIGHT:
+        return "The call’s answer is overdue."
+    if report is not None and report.kind in {ReportKind.LOOKUP, ReportKind.REPLAY}:
+        note = f", {cause(report.cause)}" if report.cause else ""
+        return f"The target was asked: {LOOKS.get(report.answer, words(report.answer))}{shown(note)}."
+    if report is not None and report.kind == ReportKind.SETTLE:
+        return "The worker couldn’t tell what its call did."
+    return "The worker was lost while its call was out."
+
+
+def effect(user: User, tenant: Tenant, effect_id: UUID) -> EffectPage:
+    """One effect for whoever may see its run; only operators get choices. Http404 for what this person can't see."""
+    rows = Effect.objects.of(tenant).filter(pk=effect_id, run__head__in=seen_by(user, tenant))
+    found: Effect | None = rows.select_related("target", "run__workflow", "run__head").first()
+    if found is None:
+        raise Http404
+    workflow: WorkflowType = found.run.workflow
+    payloads = permissions.can(user, Verb.SEE_PAYLOADS, workflow)
+    operates = permissions.can(user, Verb.OPERATE, workflow)
+    line = effect_lines.lines(tenant, [found], may_see=payloads)[0]
+    amount = money(bodies([found.request_id], tenant.pk).get(found.request_id)) if payloads else None
+    asked = found.attempt > 0
+    return EffectPage(
+        line=line,
+        headline=_headline(found, str(amount or "")),
+        situation=_situation(found, found.run.head),
+        facts=_facts(tenant, found, str(amount or ""), payloads),
+        guarantees=effect_lines.guarantees(found.target),
+        history=line.reports,
+        choices=choices(found) if operates else (),
+        why_no_choice=_why_no_choice(found, operates),
+        can_ask=operates and asked and found.state in {EffectState.UNKNOWN, EffectState.IN_FLIGHT, EffectState.FAILED},
+        amount=str(amount or ""),
+        run_id=found.run_id,
+        run_status=found.run.head.status,
+        task=shown(found.run.task),
+        seq=found.run.head.head_seq,
+    )
+
+
+def _headline(effect: Effect, amount: str) -> str:
+    worth = f" of {amount}" if amount else ""
+    place = f" for {shown(effect.resource)}" if effect.resource else ""
+    return f"{shown(effect.name)}{worth}{place} at {shown(effect.target.name)}"
+
+
+_SITUATIONS = {
+    EffectState.PROPOSED: "It has not been called. Nothing happened at the target.",
+    EffectState.IN_FLIGHT: "The call was allowed and its answer is awaited.",
+    EffectState.UNKNOWN: "The call was allowed and nobody knows whether it went through. Nothing is sent again until that is known.",
+    EffectState.COMMITTED: "It was done. The run has its result and nothing is sent again.",
+    EffectState.WITHDRAWN: "It was withdrawn before any call. Nothing happened at the target.",
+    EffectState.WRITTEN_OFF: "It was given up: nobody will find out, and nothing is sent again.",
+}
+_FAILED = {
+    "rejected": "The target refused it for good. It is not tried again.",
+    "confirmed_absent": "It was not done. The agent may send it again, with the same key.",
+}
+_RUNS = {
+    "running": "The run is with a worker.",
+    "waiting": "The run waits.",
+    "waking": "The run is being checked and goes on by itself if the checks pass.",
+    "ready": "The run is cleared; the next worker takes it.",
+    "blocked": "The run is blocked until a person closes its handoff.",
+    "completed": "The run has completed.",
+    "failed": "The run has failed.",
+    "cancelled": "The run was cancelled.",
+}
+
+
+def _situation(effect: Effect, head: RunHead) -> str:
+    state = EffectState(effect.state)
+    what = _FAILED.get(effect.cause, "The call failed before it did anything; it may be tried again with the same key.")
+    if state is not EffectState.FAILED:
+        what = _SITUATIONS[state]
+    if effect.disputed:
+        what = "It was recorded as done, and newer evidence says otherwise. The record keeps both."
+    return f"{what} {_RUNS[head.status]}"
+
+
+def _facts(tenant: Tenant, effect: Effect, amount: str, payloads: bool) -> tuple[Fact, ...]:
+    remembered = ""
+    if effect.target.keyed and effect.first_permit_at and effect.target.key_retention:
+        until = effect.first_permit_at + timedelta(seconds=effect.target.key_retention)
+        remembered = f"{shown(effect.target.name)} remembers it until {absolute(until)}"
+    return (
+        Fact("At risk", amount or ("no amount in the request" if payloads else HIDDEN)),
+        Fact("Key", effect.key, mono=True, copy_text=effect.key, note=remembered),
+        Fact("Resource", shown(effect.resource) or "none named", mono=bool(effect.resource)),
+        Fact("Seen version", shown(effect.observed_version) or "none", mono=bool(effect.observed_version)),
+        Fact("Tool", shown(effect.tool), mono=True),
+        Fact("Reference", shown(effect.reference), mono=True, copy_text=shown(effect.reference)),
+        Fact("Run", shown(effect.run.task), href=reverse("run", args=[tenant.slug, effect.run_id])),
+        *((Fact("First allowed", time=effect.first_permit_at),) if effect.first_permit_at else ()),
+        *((Fact("Asked again", time=effect.due_at, note="by itself"),) if effect.state == EffectState.UNKNOWN else ()),
+    )
+
+
+def choices(effect: Effect) -> tuple[Choice, ...]:
+    """What a person may say of this effect now, with what each answer causes."""
+    name, target = shown(effect.name), shown(effect.target.name)
+    done = Choice("committed", "It was done", "The run will see it as done and go on; nothing is sent again.", True)
+    absent = Choice(
+        "confirmed_absent",
+        "It was not done",
+        f"The agent may send “{name}” again, with the same key, if {target} still remembers it."
+        if effect.target.keyed
+        else f"The agent may send “{name}” again. {target} knows no keys: be sure, or it happens twice.",
+    )
+    refused = Choice(
+        "rejected", "It was refused for good", f"“{name}” is final as not done. Trying again needs a new proposal."
+    )
+    if effect.state == EffectState.UNKNOWN:
+        return done, absent, refused
+    if effect.state == EffectState.FAILED and effect.attempt:
+        return (Choice("committed", "It was done after all", "It becomes unknown again and is looked up.", True),)
+    if effect.state == EffectState.COMMITTED and not effect.disputed:
+        causes = "It stays recorded as done, flagged as disputed, and is handed to a person."
+        return (Choice("confirmed_absent", "It was not done", causes),)
+    return ()
+
+
+def _why_no_choice(effect: Effect, operates: bool) -> str:
+    if not operates:
+        return "You may see this effect. Settling it needs the right to operate this workflow."
+    if effect.state == EffectState.IN_FLIGHT:
+        return "Its call may still be under way. It can be settled by hand once it is unknown."
+    if effect.disputed:
+        return "It is disputed: both accounts are kept. Close the handoff once you know which holds."
+    return "There is nothing to settle."

@@ -1,0 +1,264 @@
+"""The parts of a run's page that hang on its history: wakes with their checks, waits, checkpoints, authority."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.urls import reverse
+
+from approvals.domain.differences import Difference, difference
+from approvals.domain.health import member_words
+from approvals.labels import CHECKS, DEADLINES, DECISIONS, words
+from approvals.models import ApprovalRequest, Vote
+from approvals.services.pieces import Content, bodies, content, parsed
+from approvals.templatetags.console import visible_text as shown
+from ledger.domain.waits import SetMode
+from ledger.models import Checkpoint, Decision, Grant, Tenant, WaitMember, WaitSet, WakeCheck
+
+MOST_DECISIONS = 3
+MOST_CHECKPOINTS = 11
+MOST_ASKED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLine:
+    """One check: `partials/_matrix.html`."""
+
+    label: str
+    answer: str
+    recorded: str
+    observed: str
+    reason: str
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WakeLine:
+    """One decision with every check behind it."""
+
+    id: UUID
+    decision: str
+    words: str
+    reasons: str
+    at: datetime
+    rule: str
+    facts: str
+    transition: str
+    checks: tuple[CheckLine, ...]
+    passed: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLine:
+    what: str
+    state: str
+    outcome: str
+    due: datetime | None
+    met: datetime | None
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitLine:
+    state: str
+    title: str
+    deadline: datetime
+    does: str
+    opened: datetime
+    members: tuple[MemberLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointLine:
+    id: UUID
+    seq: int
+    kind: str
+    last: str
+    next: str
+    version: str
+    code: str
+    fence: str
+    digest: str
+    at: datetime
+    state: Content
+    changes: Difference | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorityLine:
+    """A request or a grant: what for, how it stands, who voted."""
+
+    what: str
+    state: str
+    text: str
+    at: datetime
+    until: datetime | None
+    href: str = ""
+
+
+def wakes(tenant: Tenant, run_id: UUID) -> tuple[WakeLine, ...]:
+    """The last decisions, newest first, each with its checks as a matrix of recorded against observed."""
+    found = list(Decision.objects.of(tenant).filter(run_id=run_id).order_by("-decided_at", "-pk")[:MOST_DECISIONS])
+    checks: dict[UUID, list[WakeCheck]] = defaultdict(list)
+    for check in WakeCheck.objects.of(tenant).filter(decision_id__in=[d.pk for d in found]).order_by("ordinal")[:300]:
+        checks[check.decision_id].append(check)
+    return tuple(_wake(decision, checks[decision.pk]) for decision in found)
+
+
+def _wake(decision: Decision, checks: Sequence[WakeCheck]) -> WakeLine:
+    reasons = [words(str(code)) for code in decision.reasons if code != "checks:passed"]
+    return WakeLine(
+        id=decision.pk,
+        decision=decision.decision,
+        words=DECISIONS.get(decision.decision, words(decision.decision)),
+        reasons=shown("; ".join(reasons)),
+        at=decision.decided_at,
+        rule=decision.rule_version,
+        facts=bytes(decision.facts_digest).hex()[:12],
+        transition=shown(decision.transition),
+        checks=tuple(
+            CheckLine(
+                label=CHECKS.get(check.name, words(check.name).capitalize())
+                + (f", {shown(check.subject)}" if check.subject else ""),
+                answer=check.answer,
+                recorded=shown(check.recorded),
+                observed=shown(check.observed),
+                reason=shown(words(check.reason)),
+            )
+            for check in checks
+        ),
+        passed=sum(check.answer == "pass" for check in checks),
+    )
+
+
+def wait(tenant: Tenant, run_id: UUID, effects: Mapping[UUID, Any], requests: Mapping[UUID, UUID]) -> WaitLine | None:
+    """The newest wait with its members; `requests` are the requests of the effects that are waited for."""
+    newest = WaitSet.objects.of(tenant).filter(run_id=run_id).order_by("-opened_at", "-pk").first()
+    of_wait = newest.pk if newest is not None else None
+    members = list(WaitMember.objects.of(tenant).filter(wait_id=of_wait).order_by("ordinal"))
+    if newest is None:
+        return None
+    names = {pk: shown(effect.name) for pk, effect in effects.items()}
+    mode = "any of these" if newest.mode == SetMode.ANY else "all of these"
+    title = {"retry_later": "Tries again by itself", "reconcile": "An outcome to be known", "ask_again": "Leave again"}
+    return WaitLine(
+        state=newest.state,
+        title=title.get(newest.internal, mode if len(members) > 1 else ""),
+        deadline=newest.deadline,
+        does=DEADLINES[newest.on_deadline],
+        opened=newest.opened_at,
+        members=tuple(
+            MemberLine(
+                what=shown(member_words(member, names)),
+                state=member.state,
+                outcome=words(member.outcome),
+                due=member.due_at,
+                met=member.met_at,
+                href=_where(tenant, member, requests),
+            )
+            for member in members
+        ),
+    )
+
+
+def _where(tenant: Tenant, member: WaitMember, requests: Mapping[UUID, UUID]) -> str:
+    if member.effect_id is None:
+        return ""
+    if member.kind == "approval" and member.effect_id in requests:
+        return reverse("approval", args=[tenant.slug, requests[member.effect_id]])
+    return reverse("effect", args=[tenant.slug, member.effect_id])
+
+
+def checkpoints(tenant: Tenant, run_id: UUID, *, may_see: bool) -> tuple[CheckpointLine, ...]:
+    """The newest checkpoints, newest first; each but the oldest shown with what changed in the state since the one before."""
+    rows = list(Checkpoint.objects.of(tenant).filter(run_id=run_id).order_by("-seq")[:MOST_CHECKPOINTS])
+    states = bodies([row.state_id for row in rows], tenant.pk)
+    documents = {row.pk: parsed(states.get(row.state_id)) for row in rows}
+    lines = []
+    for row, older in zip(rows, [*rows[1:], None], strict=True):
+        changes = None
+        if may_see and older is not None and documents[row.pk] is not None and documents[older.pk] is not None:
+            changes = _shown(difference(documents[older.pk], documents[row.pk]))
+        lines.append(
+            CheckpointLine(
+                id=row.pk,
+                seq=row.seq,
+                kind=row.kind,
+                last=shown(row.last_transition),
+                next=shown(row.next_transition),
+                version=shown(row.version),
+                code=shown(row.code_version),
+                fence=f"{row.fence_epoch}.{row.fence_count}",
+                digest=bytes(row.digest).hex(),
+                at=row.created_at,
+                state=content(states.get(row.state_id), may_see=may_see),
+                changes=changes,
+            )
+        )
+    return tuple(lines[: MOST_CHECKPOINTS - 1])
+
+
+def _shown(found: Difference) -> Difference:
+    visible = [
+        type(line)(
+            field=shown(line.field),
+            before=None if line.before is None else shown(line.before),
+            after=None if line.after is None else shown(line.after),
+        )
+        for line in found.lines
+    ]
+    return Difference(tuple(visible), found.more)
+
+
+def requests_of(tenant: Tenant, run_id: UUID) -> list[ApprovalRequest]:
+    """The run's newest requests for leave, newest first."""
+    return list(ApprovalRequest.objects.of(tenant).filter(run_id=run_id).order_by("-opened_at", "-pk")[:MOST_ASKED])
+
+
+def authority(
+    tenant: Tenant, run_id: UUID, asked: Sequence[ApprovalRequest], effects: Mapping[UUID, Any]
+) -> tuple[AuthorityLine, ...]:
+    """Requests with their votes, and grants, newest first: two queries."""
+    votes: dict[UUID, list[Vote]] = defaultdict(list)
+    rows = Vote.objects.of(tenant).filter(request_id__in=[request.pk for request in asked])
+    for vote in rows.select_related("voter").order_by("voted_at")[: MOST_ASKED * 10]:
+        votes[vote.request_id].append(vote)
+    grants = Grant.objects.of(tenant).filter(run_id=run_id).order_by("-approved_at", "-pk")[:MOST_ASKED]
+
+    def what(subject: UUID) -> str:
+        return f"“{shown(effects[subject].name)}”" if subject in effects else "an effect"
+
+    lines = [
+        AuthorityLine(
+            what=f"Leave asked for {what(request.subject_id)}",
+            state=request.state,
+            text=shown(_votes(votes[request.pk], request)),
+            at=request.closed_at or request.opened_at,
+            until=request.decide_by if request.state == "pending" else None,
+            href=reverse("approval", args=[tenant.slug, request.pk]),
+        )
+        for request in asked
+    ]
+    lines += [
+        AuthorityLine(
+            what=f"Leave given for {what(grant.subject_id)}",
+            state=grant.state,
+            text=shown(words(grant.cause)) if grant.cause else "",
+            at=grant.closed_at or grant.approved_at,
+            until=grant.use_by if grant.state == "live" else None,
+        )
+        for grant in grants
+    ]
+    return tuple(sorted(lines, key=lambda line: line.at, reverse=True))
+
+
+def _votes(votes: Sequence[Vote], request: ApprovalRequest) -> str:
+    told = {"approve": "approved by", "deny": "denied by"}
+    said = [f"{told[vote.choice]} {vote.voter.name}" for vote in votes]
+    revision = f"revision {request.revision}" if request.revision > 1 else ""
+    return ", ".join(part for part in [*said, words(request.cause), revision] if part)

@@ -1,0 +1,62 @@
+"""Journal entries as a timeline: newest first, keyset paged, names resolved, links to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+from django.urls import reverse
+
+from approvals.domain import entries
+from approvals.domain.entries import Told
+from approvals.services import actors
+from approvals.services.pieces import Item
+from approvals.templatetags.console import visible_text as shown
+from ledger.domain import journal
+from ledger.models import JournalEntry, Tenant
+
+SHOWN = 25
+ANCHORS = {"wake.": "#wakes", "checkpoint.": "#checkpoints", "request.": "#authority", "grant.": "#authority"}
+
+
+def of_run(
+    tenant: Tenant, run_id: UUID, effects: Mapping[str, Mapping[str, str]], before: int | None = None
+) -> tuple[tuple[Item, ...], int | None]:
+    """A page of a run's timeline, and the sequence before which the next page goes on."""
+    rows = JournalEntry.objects.of(tenant).filter(stream_id=run_id, kind="run")
+    if before is not None:
+        rows = rows.filter(seq__lt=before)
+    found = list(rows.order_by("-seq")[: SHOWN + 1])
+    more, found = len(found) > SHOWN, found[:SHOWN]
+    return items(tenant, found, effects), found[-1].seq if more else None
+
+
+def items(tenant: Tenant, rows: Sequence[JournalEntry], effects: Mapping[str, Mapping[str, str]]) -> tuple[Item, ...]:
+    """Entries as items, in their order."""
+    told = [(row, entries.read(journal.parsed(bytes(row.content)), effects)) for row in rows]
+    name = actors.names(tenant.pk, {entry.actor for _, entry in told})
+    return tuple(_item(row, entry, name, tenant.slug) for row, entry in told)
+
+
+def _item(row: JournalEntry, told: Told, name: Callable[[str], str], slug: str) -> Item:
+    says = entries.sentence(told)
+    return Item(
+        at=row.at,
+        title=shown(says.title),
+        text=shown(says.text),
+        state=says.state,
+        actor=name(told.actor),
+        href=_link(told, slug),
+    )
+
+
+def _link(told: Told, slug: str) -> str:
+    """Where the row that this is about is shown."""
+    for table in ("permit", "effect_report"):
+        effect_id = told.first(table).get("effect_id")
+        if effect_id:
+            return reverse("effect", args=[slug, effect_id])
+    handoff = next(told.of("handoff"), None)
+    if handoff is not None:
+        return reverse("handoff", args=[slug, handoff.key])
+    return next((anchor for prefix, anchor in ANCHORS.items() if told.verb.startswith(prefix)), "")

@@ -1,0 +1,98 @@
+"""Handoffs: the list, one of them, taking it, and closing it with what happens next."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from approvals.services import handoff_pages
+from approvals.views.access import TenantRequest, caller, need, tenant_page
+from ledger.domain.errors import LedgerError
+from ledger.domain.handoffs import Outcome
+from ledger.domain.identity import Verb
+from ledger.models import Handoff
+from ledger.services import handoffs as services
+
+CLOSED = {
+    "wake": "Closed. The run is woken and every check is made again.",
+    "cancel": "Closed. The run is being cancelled.",
+    "fail": "Closed. The run is being failed.",
+}
+
+
+@require_safe
+@tenant_page
+def handoffs(request: TenantRequest) -> HttpResponse:
+    """Open handoffs, or closed ones with `show=closed`."""
+    query = request.GET
+    shows = "closed" if query.get("show") == "closed" else "open"
+    found = handoff_pages.handoffs(
+        request.person, request.tenant, shows, query.get("before", ""), query.get("grave", "")
+    )
+    kept = {"show": "closed"} if shows == "closed" else {}
+    following = {**kept, "before": found.page.next, "grave": found.grave}
+    context = {
+        "list": found,
+        "next_url": f"?{urlencode(following)}" if found.page.next else "",
+        "first_url": "" if found.page.first else f"?{urlencode(kept)}",
+    }
+    return render(request, "handoffs/handoffs.html", context)
+
+
+@require_safe
+@tenant_page
+def handoff(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
+    """One handoff."""
+    page = handoff_pages.handoff(request.person, request.tenant, handoff_id)
+    return render(request, "handoffs/handoff.html", {"page": page})
+
+
+@require_POST
+@tenant_page
+def handoff_own(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
+    """Take it: from here on it is this person's."""
+    _operated(request, handoff_id)
+    services.own(caller(request), handoff_id)
+    messages.success(request, "It is yours now. Others see your name on it.")
+    return redirect(_address(request, handoff_id))
+
+
+@require_POST
+@tenant_page
+def handoff_close(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
+    """Close it with an outcome and a reason. What is missing comes back with the form as it was typed."""
+    _operated(request, handoff_id)
+    typed = {name: request.POST.get(name, "").strip() for name in ("outcome", "reason")}
+    page = handoff_pages.handoff(request.person, request.tenant, handoff_id)
+    if not page.is_open:
+        raise LedgerError("wrong-state", "this handoff is closed already", "Read it again: somebody else closed it.")
+    errors = {}
+    if typed["outcome"] not in {choice.value for choice in page.outcomes}:
+        errors["outcome"] = "Choose what happens next."
+    if not typed["reason"]:
+        errors["reason"] = "Say why, for whoever reads the record."
+    if errors:
+        return render(request, "handoffs/handoff.html", {"page": page, "typed": typed, "errors": errors}, status=422)
+    services.close(caller(request), handoff_id, Outcome(typed["outcome"]), typed["reason"])
+    messages.success(request, CLOSED[typed["outcome"]])
+    return redirect(f"{_address(request, handoff_id)}?closed=1")
+
+
+def _operated(request: TenantRequest, handoff_id: UUID) -> None:
+    """Only for somebody who may operate the run's workflow. Raises Http404 or LedgerError `forbidden`."""
+    found: Handoff | None = (
+        Handoff.objects.of(request.tenant).filter(pk=handoff_id).select_related("run__workflow").first()
+    )
+    if found is None:
+        raise Http404
+    need(request, Verb.OPERATE, found.run.workflow)
+
+
+def _address(request: TenantRequest, handoff_id: UUID) -> str:
+    return reverse("handoff", args=[request.tenant.slug, handoff_id])

@@ -1,0 +1,115 @@
+"""Reconcile: outcomes nobody knows, one of them with all that was asked and answered, asking again, and a person's verdict."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from approvals.labels import LOOKS
+from approvals.services import reconcile_pages
+from approvals.services.reconcile_pages import EffectPage
+from approvals.views.access import TenantRequest, caller, need, tenant_page
+from ledger.domain.effects import EffectState
+from ledger.domain.errors import LedgerError
+from ledger.domain.identity import Verb
+from ledger.engine import reconcile as engine
+from ledger.models import Effect
+from ledger.services import effects
+
+OUTCOMES = {
+    "committed": (EffectState.COMMITTED, ""),
+    "confirmed_absent": (EffectState.FAILED, "confirmed_absent"),
+    "rejected": (EffectState.FAILED, "rejected"),
+}
+SETTLED = {
+    "committed": "Recorded: it was done. Nothing is sent again.",
+    "confirmed_absent": "Recorded: it was not done. The agent may send it again, with the same key.",
+    "rejected": "Recorded: it was refused for good.",
+}
+
+
+@require_safe
+@tenant_page
+def reconcile(request: TenantRequest) -> HttpResponse:
+    """The queue of what this person may find out, oldest first."""
+    queue = reconcile_pages.queue(request.person, request.tenant, request.GET.get("before", ""))
+    page = queue.page
+    context = {
+        "queue": queue,
+        "next_url": f"?{urlencode({'before': page.next})}" if page.next else "",
+        "first_url": "" if page.first else "?",
+    }
+    return render(request, "reconcile/reconcile.html", context)
+
+
+@require_safe
+@tenant_page
+def effect(request: TenantRequest, effect_id: UUID) -> HttpResponse:
+    """One effect."""
+    return _page(request, reconcile_pages.effect(request.person, request.tenant, effect_id))
+
+
+def _page(request: TenantRequest, page: EffectPage, status: int = 200, **typed: object) -> HttpResponse:
+    return render(request, "reconcile/effect.html", {"page": page, **typed}, status=status)
+
+
+@require_POST
+@tenant_page
+def effect_ask(request: TenantRequest, effect_id: UUID) -> HttpResponse:
+    """Ask the target now, as this person; the answer is recorded with all that follows from it."""
+    _operated(request, effect_id)
+    answer = engine.reconcile(effect_id, actor=caller(request).actor)
+    messages.info(request, f"The target answered: {LOOKS[answer]}.")
+    return redirect(_address(request, effect_id))
+
+
+@require_POST
+@tenant_page
+def effect_verdict(request: TenantRequest, effect_id: UUID) -> HttpResponse:
+    """Settle by hand, with evidence. What is missing comes back with the form as it was typed."""
+    _operated(request, effect_id)
+    typed = {name: request.POST.get(name, "").strip() for name in ("verdict", "evidence", "reference")}
+    page = reconcile_pages.effect(request.person, request.tenant, effect_id)
+    errors = _missing(page, typed)
+    if errors:
+        return _page(request, page, status=422, typed=typed, errors=errors)
+    outcome, cause = OUTCOMES[typed["verdict"]]
+    effects.verdict(caller(request), effect_id, outcome, cause, typed["evidence"], typed["reference"])
+    messages.success(request, SETTLED[typed["verdict"]])
+    return redirect(f"{_address(request, effect_id)}?settled=1")
+
+
+def _operated(request: TenantRequest, effect_id: UUID) -> Effect:
+    """The effect, for somebody who may operate its workflow. Raises LedgerError `not-found` or `forbidden`."""
+    found: Effect | None = (
+        Effect.objects.of(request.tenant).filter(pk=effect_id).select_related("run__workflow").first()
+    )
+    if found is None:
+        raise LedgerError("not-found", "there is no such effect here", "Check the address.")
+    need(request, Verb.OPERATE, found.run.workflow)
+    return found
+
+
+def _missing(page: EffectPage, typed: dict[str, str]) -> dict[str, str]:
+    """What the form lacks, by field."""
+    errors = {}
+    chosen = next((choice for choice in page.choices if choice.value == typed["verdict"]), None)
+    if not page.choices:
+        raise LedgerError("wrong-state", page.why_no_choice, "Read it again: it may have been settled meanwhile.")
+    if chosen is None:
+        errors["verdict"] = "Choose what happened."
+    elif chosen.needs_reference and not typed["reference"]:
+        errors["reference"] = "Give the target’s own reference for it: it is what proves that it was done."
+    if not typed["evidence"]:
+        errors["evidence"] = "Say where you looked and what you found: a statement line, the provider’s page, a ticket."
+    return errors
+
+
+def _address(request: TenantRequest, effect_id: UUID) -> str:
+    return reverse("effect", args=[request.tenant.slug, effect_id])

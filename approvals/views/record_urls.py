@@ -1,0 +1,20 @@
+"""Addresses of the record's pages: runs, reconcile, handoffs, history."""
+
+from django.urls import path
+
+from approvals.views import handoffs, history, reconcile, runs
+
+urlpatterns = [
+    path("runs/", runs.runs, name="runs"),
+    path("runs/<uuid:run_id>/", runs.run, name="run"),
+    path("runs/<uuid:run_id>/verify/", runs.run_verify, name="run_verify"),
+    path("reconcile/", reconcile.reconcile, name="reconcile"),
+    path("reconcile/<uuid:effect_id>/", reconcile.effect, name="effect"),
+    path("reconcile/<uuid:effect_id>/ask/", reconcile.effect_ask, name="effect_ask"),
+    path("reconcile/<uuid:effect_id>/verdict/", reconcile.effect_verdict, name="effect_verdict"),
+    path("handoffs/", handoffs.handoffs, name="handoffs"),
+    path("handoffs/<uuid:handoff_id>/", handoffs.handoff, name="handoff"),
+    path("handoffs/<uuid:handoff_id>/own/", handoffs.handoff_own, name="handoff_own"),
+    path("handoffs/<uuid:handoff_id>/close/", handoffs.handoff_close, name="handoff_close"),
+    path("history/", history.history, name="history"),
+]

@@ -1,0 +1,65 @@
+"""Runs: the list with its filters, one run with everything about it, and the verification of its record."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_POST, require_safe
+
+from approvals.labels import HEALTH
+from approvals.services import run_lists, run_pages
+from approvals.services.run_lists import Filter
+from approvals.views.access import TenantRequest, tenant_page
+from ledger.domain.errors import LedgerError
+from ledger.domain.runs import Status
+from ledger.services import verify
+
+FAULTS_SHOWN = 50
+
+
+@require_safe
+@tenant_page
+def runs(request: TenantRequest) -> HttpResponse:
+    """Runs that the person may see, last moved first."""
+    asked = Filter.read(request.GET.dict())
+    found = run_lists.runs(request.person, request.tenant, asked)
+    kept = {"status": asked.status, "workflow": asked.workflow, "q": asked.text}
+    kept = {name: value for name, value in kept.items() if value}
+    context = {
+        "list": found,
+        "statuses": [str(status) for status in Status],
+        "health": HEALTH,
+        "next_url": f"?{urlencode({**kept, 'before': found.page.next})}" if found.page.next else "",
+        "first_url": "" if found.page.first else f"?{urlencode(kept)}",
+    }
+    return render(request, "runs/runs.html", context)
+
+
+@require_safe
+@tenant_page
+def run(request: TenantRequest, run_id: UUID) -> HttpResponse:
+    """One run. `before` pages its timeline."""
+    page = run_pages.run(request.person, request.tenant, run_id, _sequence(request.GET.get("before", "")))
+    return render(request, "runs/run.html", {"run": page, "health": HEALTH})
+
+
+def _sequence(text: str) -> int | None:
+    if not text:
+        return None
+    if not text.isascii() or not text.isdecimal() or len(text) > 18:
+        raise LedgerError("invalid", "this page of the timeline can't be found", "Start from its first page.")
+    return int(text)
+
+
+@require_POST
+@tenant_page
+def run_verify(request: TenantRequest, run_id: UUID) -> HttpResponse:
+    """Recompute the run's chain and rows, and show what was found. Writes nothing; a POST because it is work."""
+    page = run_pages.run(request.person, request.tenant, run_id)
+    report = verify.run(run_id, request.tenant.pk)
+    template = "runs/_verified.html" if request.htmx else "runs/verified.html"
+    context = {"run": page, "report": report, "faults": report.faults[:FAULTS_SHOWN]}
+    return render(request, template, context)
