@@ -61,7 +61,7 @@ class Kept:
 
 
 def seed(var: Path, payments_url: str) -> Kept:
-    """Make the tenant, or find it, with its targets at `payments_url`. Start its runs with `start_runs` once a worker has registered its workflows."""
+    """Make the tenant, or find it, with its targets at `payments_url`. Its runs come with `start_runs`, once workers have registered."""
     tenant = Tenant.objects.filter(slug=SLUG).first()
     path = var / "demonstration.json"
     if tenant is not None and path.exists():

@@ -54,7 +54,13 @@ def test_an_event_is_kept_then_a_duplicate_then_refused_with_other_content(http:
 
 
 def test_both_modes_meet_a_wait_and_reach_the_packet(http: Http) -> None:
-    headers = {"ce-specversion": "1.0", "ce-id": "2", "ce-source": "/shop", "ce-type": "shipped", "ce-subject": "%C3%A4"}
+    headers = {
+        "ce-specversion": "1.0",
+        "ce-id": "2",
+        "ce-source": "/shop",
+        "ce-type": "shipped",
+        "ce-subject": "%C3%A4",
+    }
     for send in (
         lambda: emit(http, event(data={"by": "post"}, subject="ä")),
         lambda: emit(http, b'{"by":"post"}', "application/json", **headers),
@@ -82,6 +88,12 @@ def test_an_event_that_came_first_meets_the_wait_that_opens_later(http: Http) ->
     run_id = http.start()
     packet = http.claim()
     assert emit(http, event(id="early")).json()["status"] == "kept"
-    http.post(f"/runs/{run_id}/checkpoints", commit_body(packet, next=waiting(members=[{"kind": "event", "type": "shipped", "since": packet["run"]["created_at"]}])), key="k")
+    http.post(
+        f"/runs/{run_id}/checkpoints",
+        commit_body(
+            packet, next=waiting(members=[{"kind": "event", "type": "shipped", "since": packet["run"]["created_at"]}])
+        ),
+        key="k",
+    )
     (wait,) = http.get(f"/runs/{run_id}/waits").json()["waits"]
     assert (wait["state"], wait["members"][0]["outcome"]) == ("satisfied", "received")

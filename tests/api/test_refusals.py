@@ -13,8 +13,8 @@ import pytest
 
 from ledger.domain.identity import Scope
 from ledger.services import identity
-from tests.api.conftest import Http, claim_body, commit_body, entries, proposal, refused, start_body
 from resumeapp.api import api
+from tests.api.conftest import Http, claim_body, commit_body, entries, proposal, refused, start_body
 from tests.clock import Clock
 from tests.documents import STATE
 from tests.world import World
@@ -29,9 +29,7 @@ def _everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 def start_raw(state: str) -> bytes:
     """A start whose state is this raw JSON, with the marker beside it."""
-    return (
-        '{"workflow":"refund","version":"1","task":"t","text":"' + MARKER + '","state":' + state + "}"
-    ).encode()
+    return ('{"workflow":"refund","version":"1","task":"t","text":"' + MARKER + '","state":' + state + "}").encode()
 
 
 BODIES: dict[str, tuple[bytes, int, str]] = {
@@ -180,7 +178,9 @@ SCOPED: list[tuple[str, str, Scope]] = [
 
 def test_each_route_asks_for_its_scope_before_it_reads_anything(world: World) -> None:
     before = entries(world)
-    keys = {needed: Http(key_of(world, *(set(Scope) - {needed, Scope.OPERATE}))) for needed in {row[2] for row in SCOPED}}
+    keys = {
+        needed: Http(key_of(world, *(set(Scope) - {needed, Scope.OPERATE}))) for needed in {row[2] for row in SCOPED}
+    }
     issued = entries(world) - before
     for method, path, needed in SCOPED:
         response = keys[needed].send(method, path.format(id=uuid4()), MARKER.encode(), key="k")
@@ -195,7 +195,10 @@ def test_the_table_of_scopes_names_every_route() -> None:
         for path, methods in api.get_openapi_schema(path_prefix="/api/v1").get("paths", {}).items()
         for method in methods
     }
-    named = {(method, path.replace("versions/3", "versions/{}").replace("refund", "{}").replace("/1", "/{}")) for method, path, _ in SCOPED}
+    named = {
+        (method, path.replace("versions/3", "versions/{}").replace("refund", "{}").replace("/1", "/{}"))
+        for method, path, _ in SCOPED
+    }
     known = {(method, re.sub(r"\{\w+\}", "{}", path)) for method, path in routes}
     assert known - {(m, re.sub(r"\{\w+\}", "{}", p)) for m, p in named} == {("POST", "/approvals/{}/decision")}
 
@@ -207,9 +210,7 @@ def test_a_foreign_tenants_ids_are_not_found_on_every_route(world: World, http: 
     stranger = Http(World().secret)
     run_id = http.start()
     packet = http.claim()
-    made = http.post(
-        f"/runs/{run_id}/effects", {"fence": packet["fence"], "expect_seq": 1, **proposal()}, key="p"
-    )
+    made = http.post(f"/runs/{run_id}/effects", {"fence": packet["fence"], "expect_seq": 1, **proposal()}, key="p")
     assert made.status_code == 201, made.content
     effect_id = made.json()["id"]
     before = entries(world)
@@ -229,7 +230,9 @@ def test_a_foreign_tenants_ids_are_not_found_on_every_route(world: World, http: 
         document = refused(stranger.send(method, path.format(id=owned), body, key="k"), 404, "not-found")
         assert str(owned) not in json.dumps(document)
     assert stranger.get(f"/effects?run={run_id}").status_code == 404
-    beat = stranger.post("/heartbeat", {"worker": str(uuid4()), "runs": [{"run": str(run_id), "fence": packet["fence"]}]})
+    beat = stranger.post(
+        "/heartbeat", {"worker": str(uuid4()), "runs": [{"run": str(run_id), "fence": packet["fence"]}]}
+    )
     assert beat.json()["runs"][0]["directive"] == "stop"
     assert stranger.post("/runs/claim", claim_body()).status_code == 204
     assert entries(world) == before

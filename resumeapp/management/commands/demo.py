@@ -6,12 +6,11 @@ import json
 import socket
 import sys
 import time
-import urllib.error
-import urllib.request
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any, Final
 
+import httpx2 as httpx
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
@@ -156,10 +155,11 @@ def await_answer(url: str, child: Child) -> None:
     deadline = time.monotonic() + READY_WITHIN
     while time.monotonic() < deadline and child.alive():
         try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except (urllib.error.URLError, OSError):
+            httpx.get(url, timeout=2, trust_env=False)
+        except httpx.TransportError:
             time.sleep(0.1)
+        else:
+            return
     raise CommandError(f"{child.program.name} doesn't answer at {url}; see {child.log}")
 
 
@@ -176,8 +176,4 @@ def lose_the_wires_answer(payments: str) -> None:
 
 
 def send(method: str, url: str, document: dict[str, Any]) -> None:
-    request = urllib.request.Request(
-        url, json.dumps(document).encode(), {"Content-Type": "application/json"}, method=method
-    )
-    with urllib.request.urlopen(request, timeout=10):  # noqa: S310
-        return
+    httpx.request(method, url, json=document, timeout=10, trust_env=False).raise_for_status()
