@@ -12,7 +12,7 @@ from approvals.services import requests
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
 from ledger.models import Body, JournalEntry, User
-from ledger.services import identity, verify
+from ledger.services import grants, identity, verify
 from tests.approvals.asking import Asked, asked, rule
 from tests.clock import Clock
 from tests.world import World
@@ -224,7 +224,7 @@ def test_a_grant_that_nobody_used_expires(world: World, clock: Clock) -> None:
     ask = asked(world, rule(use_by=30))
     ask.decide(world.alice)
     clock.shift(31)
-    requests.expire_due()
+    grants.expire(ask.run_id)
     assert [grant.state for grant in ask.grants] == ["expired"]
 
 
