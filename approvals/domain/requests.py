@@ -204,8 +204,8 @@ class Cast(Protocol):
     voter_id: UUID
     choice: str
     reason_body_id: UUID | None
-    reason_commitment: bytes | None
-    receipt_digest: bytes
+    reason_commitment: bytes | memoryview[int] | None
+    receipt_digest: bytes | memoryview[int]
     renderer: str
     voted_at: datetime
 

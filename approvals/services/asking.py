@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from approvals.domain import requests as rules
@@ -56,7 +56,7 @@ class People:
         elif not _same(request, before, asking):
             rules.revise(draft, asking, request, before)
             if before is not None and _lost_votes(view, asking, before):
-                _carry(draft, view, request, before)
+                carry(draft, view, request, before, _approving(view, request, before))
         grant = grant_of(view, ask.effect.id)
         if grant is not None:
             void_grant(draft, grant, ask.reason)
@@ -120,16 +120,22 @@ def _lost_votes(view: RunView, asking: Asking, before: RevisionRow) -> bool:
     )
 
 
-def _carry(draft: Draft, view: RunView, request: RequestRow, before: RevisionRow) -> None:
-    """Take over the votes that still count, marked as carried; what they lack is for others to give."""
-    votes = Vote.objects.of(view.run.tenant_id).filter(
-        request_id=request.id, revision=before.number, choice=Choice.APPROVE
-    )
+def carry(draft: Draft, view: RunView, request: RequestRow, before: RevisionRow, votes: Iterable[Vote]) -> None:
+    """Take over those of the votes that still count, marked as carried; what they lack is for others to give.
+
+    Votes that would make the quorum by themselves aren't carried: somebody has to look.
+    """
+    known = list(votes)
     groups = standing.groups_of(
-        {vote.voter_id for vote in votes} - excluded(view), view.head.workflow_id, view.run.tenant_id
+        {vote.voter_id for vote in known} - excluded(view), view.head.workflow_id, view.run.tenant_id
     )
     if reached(before.needs.rules, groups):
         return
-    for vote in votes:
+    for vote in known:
         if vote.voter_id in groups and counts(before.needs.rules, groups[vote.voter_id]):
             rules.carry(draft, request, vote, sorted(groups[vote.voter_id]))
+
+
+def _approving(view: RunView, request: RequestRow, revision: RevisionRow) -> Iterable[Vote]:
+    votes = Vote.objects.of(view.run.tenant_id).filter(request_id=request.id, revision=revision.number)
+    return votes.filter(choice=Choice.APPROVE).order_by("voted_at")

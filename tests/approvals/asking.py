@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -11,15 +10,10 @@ from uuid import UUID
 from approvals.domain.decisions import EntryPoint, Receipt
 from approvals.models import ApprovalRequest, Vote
 from approvals.services.decisions import DecisionAnswer, decide
-from ledger.domain import effects, runs
 from ledger.domain.effects import ProposalSpec
-from ledger.domain.runs import Status
-from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec, open_set
+from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
 from ledger.models import Effect, Grant, Tenant, User, WaitMember
-from ledger.services import waits, writer
-from ledger.services.drafts import run_draft
-from ledger.services.ids import new_body
-from ledger.services.views import run_view
+from ledger.services import facts
 from tests.documents import REQUEST
 from tests.world import World
 
@@ -74,17 +68,11 @@ def asked(world: World, *rules: dict[str, Any], seconds: float = 86_400) -> Aske
     """A run that proposed a payment and waits for its approval until `seconds` from now."""
     if rules:
         world.policy(rules)
-    packet = world.claimed_run()
-    view = run_view(packet.run.id)
-    draft = run_draft(view, world.caller.actor, "run.commit")
-    spec = ProposalSpec("pay", "payments.refund", "payments", "", REQUEST, secrets.token_hex(8))
-    effect = effects.propose(draft, view, spec, None, None, new_body(REQUEST, view.now))
-    runs.to_status(draft, view, "wait", Status.WAITING)
-    runs.end_ownership(draft, view)
+    spec = ProposalSpec("pay", "payments.refund", "payments", "", REQUEST)
     member = MemberSpec(MemberKind.APPROVAL, effect="pay")
-    wait = WaitSpec(SetMode.ANY, (member,), view.now + timedelta(seconds=seconds), OnDeadline.WAKE)
-    open_set(draft, view, wait, {"pay": effect}, waits.asker(draft, view))
-    writer.apply(draft.change())
-    request = ApprovalRequest.objects.of(world.tenant).get(subject_id=effect.id)
+    deadline = facts.read().now + timedelta(seconds=seconds)
+    run_id = world.waiting_run(WaitSpec(SetMode.ANY, (member,), deadline, OnDeadline.WAKE), (spec,))
+    effect = world.effect(run_id)
+    request = ApprovalRequest.objects.of(world.tenant).get(subject_id=effect.pk)
     assert request.state == "pending"
-    return Asked(world.tenant, packet.run.id, request.pk, effect.id)
+    return Asked(world.tenant, run_id, request.pk, effect.pk)
