@@ -40,7 +40,9 @@ class Session(AuthBase):
         if not isinstance(user, User):
             raise LedgerError("unauthenticated", "nobody is signed in", "Sign in at /sign-in/.")
         if check_csrf(request) is not None:
-            raise LedgerError("forbidden", "the CSRF token is missing or wrong", "Send the cookie's token as X-CSRFToken.")
+            raise LedgerError(
+                "forbidden", "the CSRF token is missing or wrong", "Send the cookie's token as X-CSRFToken."
+            )
         return user
 
 
