@@ -12,6 +12,8 @@ from resumeapp.env import EnvError
 def main() -> int:
     """Run one management command; a bad environment is one clear message, not a traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "resumeapp.settings")
+    if sys.argv[1:2] == ["demo"]:
+        os.environ.setdefault("RESUMEAPP_MODE", "demo")
     if sys.argv[1:2] == ["qcluster"]:
         os.environ.setdefault("RESUMEAPP_PROCESS", "cluster")
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -11,7 +11,9 @@ from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 from pydantic import BaseModel, Field
 
+from approvals.domain.decisions import EntryPoint, Receipt
 from approvals.models import ApprovalRequest
+from approvals.services import decisions
 from ledger.api import auth
 from ledger.api.answers import answer
 from ledger.api.parsing import Exact, Number
@@ -20,6 +22,8 @@ from ledger.models import User
 from ledger.services import reads
 
 router = Router(tags=["approvals"])
+RENDERER = "api/1"
+"""What showed the subject to whoever decides by this call: the JSON of these routes."""
 
 
 class Session(AuthBase):
@@ -40,7 +44,9 @@ class Session(AuthBase):
         if not isinstance(user, User):
             raise LedgerError("unauthenticated", "nobody is signed in", "Sign in at /sign-in/.")
         if check_csrf(request) is not None:
-            raise LedgerError("forbidden", "the CSRF token is missing or wrong", "Send the cookie's token as X-CSRFToken.")
+            raise LedgerError(
+                "forbidden", "the CSRF token is missing or wrong", "Send the cookie's token as X-CSRFToken."
+            )
         return user
 
 
@@ -54,8 +60,11 @@ class DecisionBody(Exact):
 
 
 class DecisionAnswer(BaseModel):
+    """What came of the vote; `missing` says which teams still have to vote, with how many."""
+
     state: str
     grant: UUID | None
+    missing: dict[str, int]
 
 
 class ApprovalJSON(BaseModel):
@@ -70,6 +79,23 @@ class ApprovalJSON(BaseModel):
     decide_by: str
     opened_at: str
     closed_at: str | None
+
+
+@router.post("/approvals/{uuid:request_id}/decision", auth=Session(), response=DecisionAnswer)
+def decide_approval(request: HttpRequest, request_id: UUID, body: DecisionBody) -> HttpResponse:
+    """Approve or deny, as the person who is signed in; the same rules as on the page."""
+    digest = bytes.fromhex(body.digest)
+    made = decisions.decide(
+        user=cast(User, request.user),
+        request_id=request_id,
+        choice=body.decision,
+        reason=body.reason,
+        seen_digest=digest,
+        seen_revision=body.revision,
+        entry_point=EntryPoint.API,
+        receipt=Receipt(digest, RENDERER),
+    )
+    return answer({"state": made.state, "grant": made.grant_id, "missing": dict(made.missing)}, replayed=made.repeated)
 
 
 @router.get("/approvals/{uuid:request_id}", auth=auth.READ, response=ApprovalJSON)

@@ -74,7 +74,7 @@ def configure(level: str) -> dict[str, Any]:
         "loggers": {
             "django": {"level": level, "handlers": [], "propagate": True},
             "django.server": {"level": level, "handlers": [], "propagate": True},
-            "django-q": {"level": level, "handlers": ["stderr"], "propagate": False},
-            "django_q": {"level": level, "handlers": ["stderr"], "propagate": False},
+            "django-q": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},
+            "django_q": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},
         },
     }

@@ -24,6 +24,29 @@ TRANSITIONS: Final[dict[str, Any]] = {
     "think": {"targets": [], "tools": []},
 }
 REQUEST: Final = b'{"amount_minor":4200,"currency":"EUR","order":"17","reason":"broken"}'
+LOOKUP: Final[dict[str, Any]] = {
+    "by": "key",
+    "path": "/refunds?key={key}",
+    "list": "/refunds",
+    "status": "/status",
+    "answers": {"settled": "applied", "pending": "in_progress", "refused": "refused", "in_progress": "in_progress"},
+    "compare": [["/amount_minor", "/amount_minor"], ["/order", "/order"]],
+    "reference": "/id",
+    "by_reference": "/refunds/{reference}",
+}
+REPLAY: Final[dict[str, Any]] = {
+    "by": "replay",
+    "path": "/refunds",
+    "key_header": "Idempotency-Key",
+    "cases": [
+        {"status": [200, 201], "answer": "applied"},
+        {"status": [409], "answer": "in_progress"},
+        {"status": [422], "pointer": "/error", "values": ["insufficient", "refused"], "answer": "refused"},
+    ],
+    "compare": [["/amount_minor", "/amount_minor"]],
+    "reference": "/id",
+}
+OBSERVE: Final[dict[str, Any]] = {"path": "/orders/{resource}", "version": "etag", "strip": "order/"}
 
 
 def target_row(target_id: UUID, name: str, base_url: str, at: datetime, lookup: bool) -> dict[str, Any]:

@@ -49,7 +49,10 @@ class ApprovalRequest(Record):
 
 
 class Revision(Record):
-    """One asking: the digest of exactly what is asked, what it requires, and what changed since the one before. `use_by` is in seconds from approval."""
+    """One asking: the digest of exactly what is asked, what it requires, and what changed since the one before.
+
+    `use_by` is in seconds from approval.
+    """
 
     RECORD = "revision"
     APPEND_ONLY = True

@@ -53,4 +53,4 @@ def _counts(user: User, teams: list[str]) -> RawSQL:
     """Would this person's vote count for a rule of the current revision? JSON is unfolded differently on each database."""
     slots = ", ".join(["%s"] * len(teams)) or "NULL"
     sql = _COUNTS[connection.vendor].format(slots=slots)
-    return RawSQL(sql, [*teams, str(user.pk)], output_field=BooleanField())
+    return RawSQL(sql, [*teams, str(user.pk)], output_field=BooleanField())  # noqa: S611 - only placeholders are put in

@@ -29,6 +29,7 @@ Reply = Callable[["Handler", Seen], None]
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: Loopback
 
     def log_message(self, *args: object) -> None:

@@ -180,7 +180,8 @@ def test_a_call_carries_key_precondition_and_the_permitted_bytes(target: Loopbac
 
 def test_throttling_hands_on_when_to_ask_again(target: Loopback) -> None:
     target.on("POST", "/refunds", answer(429, {}, Retry_After="7"))
-    assert outcome(target.url).ask_after_seconds == 7
+    report = outcome(target.url)
+    assert (report.retry_after, report.ask_after_seconds) == (7, None), "the ledger takes ask_after with accepted only"
 
 
 def test_a_taken_request_is_accepted_not_committed(target: Loopback) -> None:

@@ -39,6 +39,7 @@ from resumeapp_client import (
     Context,
     EffectDiffers,
     EffectEnded,
+    ResumeappError,
     Step,
     Worker,
     Workflow,
@@ -90,6 +91,7 @@ class Bench:
             lease_seconds=lease_seconds,
             wait_seconds=0,
             targets={"payments": self.target.url},
+            call_tries=2,
         )
         self.thread = threading.Thread(target=self.worker.run)
         self.thread.start()
@@ -110,6 +112,13 @@ class Bench:
         body = self.until(until)
         self.stop()
         return body
+
+    def leave(self, function: Function, given: Any) -> None:
+        """The run is left as it is: neither committed nor given back."""
+        self.start(function, given)
+        self.until(CLAIM, 3)
+        self.stop()
+        assert not self.asked(COMMIT) and not self.asked(RELEASE)
 
     def asked(self, path: str) -> list[Any]:
         return [seen.json() for seen in self.ledger.asked("POST", path)]
@@ -190,7 +199,7 @@ def test_a_retryable_failure_is_tried_under_a_new_permit(bench: Bench, cause: st
     [
         (answer(500), {"outcome": "unknown"}),
         (loopback.closes, {"outcome": "unknown"}),
-        (answer(429), {"outcome": "failed", "cause": "throttled"}),
+        (answer(409), {"outcome": "unknown"}),
     ],
 )
 def test_an_outcome_in_doubt_is_settled_and_the_run_given_back(bench: Bench, reply: Any, report: Any) -> None:
@@ -223,16 +232,79 @@ def test_a_refused_request_is_settled_as_rejected_and_fails_the_run(bench: Bench
 
 
 def test_a_permit_that_came_too_late_sends_nothing(bench: Bench) -> None:
-    bench.ledger.on("POST", PERMIT, answer(200, permit(send_in=-1)))
+    bench.ledger.on("POST", PERMIT, answer(200, permit(1, send_in=-1)), answer(200, permit(2, send_in=-1)))
     bench.run(issue, packet(effects={"pay": effect()}), RELEASE)
     assert not bench.target.seen
-    assert bench.asked(SETTLE) == [{"fence": "0.1", "attempt": 1, "outcome": "failed", "cause": "not_dispatched"}]
+    unsent = {"fence": "0.1", "outcome": "failed", "cause": "not_dispatched"}
+    assert bench.asked(SETTLE) == [{"attempt": 1, **unsent}, {"attempt": 2, **unsent}]
 
 
-@pytest.mark.parametrize("code", ["grant-missing", "policy-denies", "changed", "target-unreachable"])
+@pytest.mark.parametrize("code", ["grant-missing", "policy-denies", "changed", "observation-due"])
 def test_a_refused_permit_gives_the_run_back(bench: Bench, code: str) -> None:
     bench.ledger.on("POST", PERMIT, problem(403, code))
     bench.run(issue, packet(effects={"pay": effect()}), RELEASE)
+    assert not bench.target.seen
+
+
+def test_a_throttled_call_is_tried_again_under_a_new_permit_with_the_same_key(bench: Bench) -> None:
+    bench.target.on("POST", "/refunds", answer(429), answer(201, RECEIPT))
+    bench.ledger.on("POST", PERMIT, answer(200, permit(1)), answer(200, permit(2)))
+    bench.run(issue, packet(effects={"pay": effect()}), COMMIT)
+    assert [(report["attempt"], report["outcome"]) for report in bench.asked(SETTLE)] == [
+        (1, "failed"),
+        (2, "committed"),
+    ]
+    assert bench.asked(SETTLE)[0]["cause"] == "throttled"
+    assert {seen.headers["idempotency-key"] for seen in bench.target.seen} == {"ra_key"}
+
+
+def test_a_call_that_never_happened_is_given_back_after_its_tries(bench: Bench) -> None:
+    bench.target.close()
+    bench.ledger.on("POST", PERMIT, answer(200, permit(1)), answer(200, permit(2)))
+    bench.run(issue, packet(effects={"pay": effect()}), RELEASE)
+    assert [report["cause"] for report in bench.asked(SETTLE)] == ["not_dispatched", "not_dispatched"]
+
+
+def test_a_permit_whose_reply_was_lost_for_too_long_is_settled_unsent_and_asked_for_again(bench: Bench) -> None:
+    passed = problem(410, "send-by-passed", facts={"attempt": 1})
+    bench.ledger.on("POST", PERMIT, passed, answer(200, permit(2)))
+    bench.run(issue, packet(effects={"pay": effect()}), COMMIT)
+    assert [(report["attempt"], report["outcome"]) for report in bench.asked(SETTLE)] == [
+        (1, "failed"),
+        (2, "committed"),
+    ]
+    assert len(bench.target.seen) == 1
+
+
+def test_code_that_catches_everything_cannot_send_twice_under_one_permit(bench: Bench) -> None:
+    bench.ledger.on("POST", SETTLE, problem(500, "integrity"))
+
+    def stubborn(ctx: Context[Refund], s: Refund) -> Step:
+        for _ in range(3):
+            try:
+                ctx.perform("pay", call=charge)
+            except BaseException:
+                continue
+        return ctx.complete()
+
+    bench.leave(stubborn, packet("stubborn", effects={"pay": effect()}))
+    assert len(bench.target.seen) == 1
+
+
+def test_an_accepted_request_is_looked_at_until_the_target_has_finished_it(bench: Bench) -> None:
+    bench.target.on("POST", "/refunds", answer(202, RECEIPT))
+    taken = effect("in_flight", accepted=True)
+    bench.ledger.on("POST", SETTLE, answer(200, {"effect": taken, "counted": True}))
+    bench.ledger.on("GET", "/api/v1/effects/.*", answer(200, taken), answer(200, effect("committed", result=RECEIPT)))
+    assert bench.run(issue, packet(effects={"pay": effect()}), COMMIT)["state"]["receipt"] == RECEIPT
+    assert bench.asked(SETTLE) == [{"fence": "0.1", "attempt": 1, "outcome": "accepted"}]
+    assert len(bench.target.seen) == 1
+
+
+@pytest.mark.parametrize("code", ["not-cleared", "tool-not-allowed"])
+def test_a_permit_that_only_other_code_could_get_counts_as_a_crash(bench: Bench, code: str) -> None:
+    bench.ledger.on("POST", PERMIT, problem(409, code))
+    bench.leave(issue, packet(effects={"pay": effect()}))
     assert not bench.target.seen
 
 
@@ -274,6 +346,21 @@ def test_effects_that_are_unaccounted_for_are_accepted_and_the_permit_asked_agai
     bench.run(both, packet("both", effects={"pay": effect(), "first": first}), COMMIT)
     assert bench.asked(PROPOSE) == [{"fence": "0.1", "accept": "first"}]
     assert len(bench.target.seen) == 1
+
+
+def test_a_recorded_proposal_is_accounted_for_by_proposing_it_again(bench: Bench) -> None:
+    def more(ctx: Context[Refund], s: Refund) -> Step:
+        propose(ctx, 999)
+        ctx.propose("note", target="notes", request={})
+        return ctx.give_back()
+
+    bench.ledger.on("POST", COMMIT, problem(409, "effects-unaccounted"), answer(201, committed("waking")))
+    bench.start(more, packet("more", effects={"pay": effect()}))
+    commit = bench.until(COMMIT, 2)
+    (again,) = bench.asked(PROPOSE)
+    assert (again["name"], again["request"]) == ("pay", REQUEST), "with the recorded content"
+    assert commit["expect_seq"] == 4
+    assert [proposal["name"] for proposal in commit["propose"]] == ["note"]
 
 
 # -- proposing
@@ -354,8 +441,7 @@ def test_one_name_for_two_effects_in_one_execution_is_an_error(bench: Bench) -> 
         propose(ctx, 999)
         return ctx.complete()
 
-    bench.run(confused, packet("confused"), RELEASE)
-    assert not bench.asked(COMMIT)
+    bench.leave(confused, packet("confused"))
 
 
 def test_a_withdrawn_proposal_that_was_never_recorded_leaves_no_trace(bench: Bench) -> None:
@@ -403,7 +489,7 @@ def test_a_commit_that_keeps_the_lease_goes_on_at_once(bench: Bench) -> None:
 def test_a_wait_without_members_or_with_an_unknown_transition_is_refused() -> None:
     flow = Workflow("refunds", "1", "issue", Refund)
     flow.transition(issue)
-    ctx: Any = Context(None, flow, None, None, None, code_digest="")  # type: ignore[arg-type]
+    ctx: Any = Context(flow, None, None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="needs a member"):
         ctx.wait(deadline="24h", then="issue")
     with pytest.raises(ValueError, match="no transition 'isue'"):
@@ -415,11 +501,19 @@ def test_a_wait_without_members_or_with_an_unknown_transition_is_refused() -> No
 # -- owning
 
 
-def test_a_damaged_state_is_given_back_and_nothing_runs(bench: Bench) -> None:
+def test_a_state_of_the_older_version_is_read_as_what_it_is(bench: Bench) -> None:
+    """The packet names the version that was claimed, its checkpoint the one that wrote the state."""
+    given = packet(version="1")
+    given["checkpoint"]["version"] = "0"
+    bench.leave(issue, given)
+    assert not bench.asked(PERMIT)
+
+
+def test_a_damaged_state_is_left_to_its_lease_and_nothing_runs(bench: Bench) -> None:
     given = packet(effects={"pay": effect()})
     given["checkpoint"]["state"]["json"] = '{"amount_minor":900,"order":"17"}'
-    bench.run(issue, given, RELEASE)
-    assert not bench.asked(PERMIT) and not bench.asked(COMMIT)
+    bench.leave(issue, given)
+    assert not bench.asked(PERMIT)
 
 
 def test_a_claim_delivered_twice_runs_once(bench: Bench) -> None:
@@ -487,14 +581,14 @@ def test_one_heartbeat_renews_every_held_run(bench: Bench) -> None:
     assert beat["worker"] == bench.worker.id  # type: ignore[union-attr]
 
 
-def test_a_failing_transition_gives_the_run_back_and_logs_no_value(
+def test_a_failing_transition_counts_as_a_crash_and_logs_no_value(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     def breaks(ctx: Context[Refund], s: Refund) -> Step:
         raise ValueError("4111-secret")
 
     caplog.set_level(logging.DEBUG)
-    bench.run(breaks, packet("breaks"), RELEASE)
+    bench.leave(breaks, packet("breaks"))
     assert "ValueError at" in caplog.text
     assert "4111-secret" not in caplog.text
 
@@ -519,8 +613,6 @@ def test_a_server_that_is_away_is_waited_for(bench: Bench) -> None:
 
 
 def test_a_refused_registration_ends_the_worker_with_the_reason(bench: Bench) -> None:
-    from resumeapp_client import ResumeappError
-
     bench.ledger.on("PUT", "/api/v1/workflows/.*", problem(409, "version-exists"))
     flow = Workflow("refunds", "1", "issue", Refund)
     flow.transition(issue)

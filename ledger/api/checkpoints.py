@@ -23,7 +23,8 @@ from ledger.api.shapes.checkpoints import (
 from ledger.api.shapes.leases import PacketJSON, packet_json
 from ledger.api.shapes.runs import PageQuery
 from ledger.domain.identity import Caller
-from ledger.services import checkpoints, committed, facts, packets, reads
+from ledger.engine import proposals
+from ledger.services import committed, facts, packets, reads, waits
 from ledger.services.packets import Packet
 
 router = Router(tags=["runs"])
@@ -37,9 +38,14 @@ def commit_transition(request: HttpRequest, run_id: UUID, body: CommitBody) -> H
     check_size("the state", body.state)
     wait = body.next.wait
     now = facts.read().now if wait is not None and wait.relative() else None
-    made, repeated = checkpoints.commit_transition(caller, run_id, body.spec(key, document(request), now))
+    made, repeated = proposals.commit(caller, run_id, body.spec(key, document(request), now))
+    if wait is not None:
+        # What came before the wait was committed met nothing: it is looked for now, and again by the sweep.
+        waits.look_after_open(run_id)
     clearance = committed.clearance(made.clearance_id) if made.clearance_id else None
-    shown = committed.effects(run_id, [each.name for each in body.propose], _touched(body)) if _has_effects(body) else []
+    shown = (
+        committed.effects(run_id, [each.name for each in body.propose], _touched(body)) if _has_effects(body) else []
+    )
     return answer(
         committed_json(made, body.fence, clearance, effects_json(shown)), 200 if repeated else 201, replayed=repeated
     )

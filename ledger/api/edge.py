@@ -54,7 +54,12 @@ def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpRespons
     if response.status_code == 405:
         allowed = response.get("Allow", "")
         made = problems.problem(
-            LedgerError("method-not-allowed", f"this address doesn't take {request.method}", f"It takes {allowed}.", allow=allowed)
+            LedgerError(
+                "method-not-allowed",
+                f"this address doesn't take {request.method}",
+                f"It takes {allowed}.",
+                allow=allowed,
+            )
         )
         made["Allow"] = allowed
         return made

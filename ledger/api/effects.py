@@ -29,6 +29,7 @@ from ledger.domain.effects import EffectRow
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller
 from ledger.domain.runs import Fence
+from ledger.engine import proposals
 from ledger.models import Effect
 from ledger.services import committed, effects, facts, reads
 from ledger.services.packets import EffectFacts
@@ -51,7 +52,7 @@ def propose_effect(request: HttpRequest, run_id: UUID, body: ProposeBody) -> Htt
         row = effects.accept_named(caller, run_id, body.accept, fence)
         return answer(_one(row))
     proposal, expect_seq = _proposal(body)
-    made = effects.propose(caller, run_id, fence, expect_seq, proposal.spec(key), None, key)
+    made = proposals.propose(caller, run_id, fence, expect_seq, proposal.spec(key), key)
     return answer({**_one(made.effect), "seq": made.seq}, 201 if made.new else 200, replayed=not made.new)
 
 
@@ -87,7 +88,7 @@ def _one(row: EffectRow) -> dict[str, Any]:
 @router.post("/effects/{uuid:effect_id}/permit", auth=auth.WORK, response=PermitAnswer)
 def permit_effect(request: HttpRequest, effect_id: UUID, body: FenceBody) -> HttpResponse:
     """Leave for one attempt, written before the call. Asking again under the same fence answers the same permit."""
-    given = effects.permit(auth.caller(request), effect_id, Fence.parse(body.fence))
+    given = proposals.permit(auth.caller(request), effect_id, Fence.parse(body.fence))
     return answer(
         {
             "now": facts.read().now,

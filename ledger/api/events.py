@@ -35,18 +35,22 @@ _DOCUMENTED = {
 @router.post("/events", auth=auth.EMIT, response={202: EventAnswer}, openapi_extra=_DOCUMENTED)
 def receive_event(request: HttpRequest) -> HttpResponse:
     """Take an event. Its identity is (source, id): the same again is `duplicate`, with other content it is refused."""
-    if request.content_type.lower() == STRUCTURED:
-        document = parse(request.body, limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-    else:
-        document = _binary(request)
+    media = (request.content_type or "").lower()
+    document = _structured(request) if media == STRUCTURED else _binary(request, media)
     received = events.receive(auth.caller(request), event_spec(document))
     return answer({"status": received.status, "deliveries": received.deliveries}, 202)
 
 
-def _binary(request: HttpRequest) -> dict[str, Any]:
+def _structured(request: HttpRequest) -> Any:
+    return parse(request.body, limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+
+
+def _binary(request: HttpRequest, media: str) -> dict[str, Any]:
     """A binary event in the JSON format. Raises LedgerError `unsupported-media` when no attribute came as a header."""
     document: dict[str, Any] = {
-        name.removeprefix(_PREFIX).lower(): unquote(value) for name, value in request.META.items() if name.startswith(_PREFIX)
+        name.removeprefix(_PREFIX).lower(): unquote(value)
+        for name, value in request.META.items()
+        if name.startswith(_PREFIX)
     }
     if "specversion" not in document:
         raise LedgerError(
@@ -54,11 +58,10 @@ def _binary(request: HttpRequest) -> dict[str, Any]:
             "this is neither a structured nor a binary CloudEvent",
             f"Send {STRUCTURED}, or the attributes as ce-… headers.",
         )
-    media = request.content_type.lower() or "application/json"
     if not request.body:
         return document
-    if _JSON.fullmatch(media):
-        document["data"] = parse(request.body, limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+    if not media or _JSON.fullmatch(media):
+        document["data"] = _structured(request)
         return document
     document |= {"data_base64": base64.b64encode(request.body).decode(), "datacontenttype": media[:80]}
     return document

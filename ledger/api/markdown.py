@@ -63,7 +63,10 @@ def _why(read: Packet) -> str:
 def _effects(read: Packet) -> str:
     lines = ["## Effects"]
     for title, states in _GROUPS:
-        found = sorted((each for each in read.effects if each.row.state in states), key=lambda each: (each.row.name, str(each.row.id)))
+        found = sorted(
+            (each for each in read.effects if each.row.state in states),
+            key=lambda each: (each.row.name, str(each.row.id)),
+        )
         lines.append(f"\n### {title}\n")
         lines += [_effect(each) for each in found] or ["None."]
     return "\n".join(lines)
@@ -97,4 +100,6 @@ def _next(read: Packet) -> str:
 
 def _handles(read: Packet) -> str:
     base = f"/api/v1/runs/{read.run.id}"
-    return f"## Handles\n\n- {base}\n- {base}/checkpoints/{read.checkpoint['seq']}\n- {base}/decisions\n- {base}/journal"
+    return (
+        f"## Handles\n\n- {base}\n- {base}/checkpoints/{read.checkpoint['seq']}\n- {base}/decisions\n- {base}/journal"
+    )

@@ -49,7 +49,14 @@ Time = Annotated[datetime, BeforeValidator(_time)]
 Number = Annotated[int, Field(strict=True)]
 """A JSON integer; neither text nor a fraction nor a truth value becomes one."""
 FenceText = Annotated[
-    str, Field(min_length=3, max_length=29, pattern=r"^[0-9]+\.[0-9]+$", examples=["0.7"], description="Exactly as the claim answered it.")
+    str,
+    Field(
+        min_length=3,
+        max_length=29,
+        pattern=r"^[0-9]+\.[0-9]+$",
+        examples=["0.7"],
+        description="Exactly as the claim answered it.",
+    ),
 ]
 Name = Annotated[str, Field(min_length=1, max_length=80)]
 

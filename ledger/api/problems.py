@@ -148,7 +148,9 @@ def faults(errors: list[dict[str, Any]]) -> LedgerError:
     reason = "; ".join(f"{path(found['loc'])} {_says(found)}" for found in shown)
     fields = [path(found["loc"]) for found in shown]
     if unknown:
-        return LedgerError("unknown-field", reason, "Leave it out, or check its spelling against /api/v1/docs.", fields=fields)
+        return LedgerError(
+            "unknown-field", reason, "Leave it out, or check its spelling against /api/v1/docs.", fields=fields
+        )
     return LedgerError("invalid", reason, "Correct the named fields; /api/v1/docs says what each takes.", fields=fields)
 
 

@@ -13,6 +13,7 @@ from ledger.domain.effects import EffectState
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import (
     CLAIMS_BEFORE_POISONED,
+    RELEASES_BEFORE_STUCK,
     ClearanceRow,
     ClearanceState,
     Fence,
@@ -134,9 +135,14 @@ def lapse(draft: Draft, view: RunView) -> bool:
 
 def _back_to_waking(draft: Draft, view: RunView, event: str, reason: str) -> None:
     end_ownership(draft, view)
-    if view.head.claims_since_commit >= CLAIMS_BEFORE_POISONED and event == "lapse":
+    claims = view.head.claims_since_commit
+    poison = "poisoned" if event == "lapse" and claims >= CLAIMS_BEFORE_POISONED else ""
+    stuck = "no-progress" if event == "release" and claims >= RELEASES_BEFORE_STUCK else ""
+    if poison or stuck:
         to_status(draft, view, event, Status.BLOCKED)
-        handoffs.open_handoff(draft, view, "poisoned")
+        handoffs.open_handoff(draft, view, poison or stuck)
         return
     to_status(draft, view, event, Status.WAKING)
-    wakes.queue(draft, view, reason)
+    # A run that is given back again and again without a commit comes round ever more slowly: 0, 1, 3, 7 … seconds.
+    pause = 2 ** max(0, claims - 1) - 1 if event == "release" else 0
+    wakes.queue(draft, view, reason, draft.at + timedelta(seconds=pause))

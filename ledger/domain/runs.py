@@ -61,7 +61,7 @@ MACHINE: Machine[Status] = Machine(
             "wait": (W, K),
             "complete": (Status.COMPLETED,),
             "fail": (Status.FAILED,),
-            "release": (K,),
+            "release": (K, B),
             "lapse": (K, B),
             "permit_refused": (K,),
             "cancel": (K, R),
@@ -103,6 +103,9 @@ MACHINE: Machine[Status] = Machine(
 )
 
 CLAIMS_BEFORE_POISONED = 3
+"""A run whose lease lapses after this many claims without a commit kills its workers: it is blocked."""
+RELEASES_BEFORE_STUCK = 10
+"""A run that is given back after this many claims without a commit gets nowhere: it is blocked."""
 
 
 @dataclass(frozen=True, slots=True)

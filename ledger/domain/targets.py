@@ -241,7 +241,7 @@ def _parsed(reply: Reply) -> Any:
         return _MISSING
 
 
-def read_by_key(document: Mapping[str, Any], request: bytes, key: str, reply: Reply) -> Reading:
+def read_by_key(document: Mapping[str, Any], request: bytes, reply: Reply) -> Reading:
     """Read the reply to a question by key. What isn't understood can't be told."""
     items = point(_parsed(reply), document["list"]) if reply.status == 200 else _MISSING
     if not isinstance(items, list):

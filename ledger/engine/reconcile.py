@@ -54,9 +54,9 @@ def _ask(seen: EffectView, actor: str) -> tuple[Reading, Reply | None]:
 
 def _by_key(seen: EffectView, lookup: Mapping[str, Any], request: bytes, at: datetime) -> tuple[Reading, Reply]:
     """By our key; where that finds nothing although the target once gave a reference, by that."""
-    key, reference = seen.row.key, seen.row.reference
-    reply = http.ask(seen.target, reading.fill(lookup["path"], key=key))
-    found = reading.read_by_key(lookup, request, key, reply)
+    reference = seen.row.reference
+    reply = http.ask(seen.target, reading.fill(lookup["path"], key=seen.row.key))
+    found = reading.read_by_key(lookup, request, reply)
     if found.answer is not LookAnswer.ABSENT:
         return found, reply
     if reference and "by_reference" in lookup:
@@ -87,14 +87,3 @@ def _by_replay(seen: EffectView, lookup: Mapping[str, Any], request: bytes, acto
         seconds=float(seen.target.call_limit),
     )
     return reading.read_replay(lookup, request, reply), reply
-
-
-def due(limit: int) -> int:
-    """Act on effects whose time has come, over all tenants. Answers how many there were."""
-    found = effects.due(limit)
-    for one in found:
-        if one.lapse:
-            effects.lapse(one.run_id)
-        else:
-            reconcile(one.effect_id)
-    return len(found)

@@ -19,6 +19,10 @@ class UserManager(BaseUserManager["User"]):
         user.save(using=self._db)
         return user
 
+    def get_by_natural_key(self, username: str | None) -> User:
+        """By the login, which is kept in lower case."""
+        return self.get(email=(username or "").strip().lower())
+
 
 class User(AbstractBaseUser, PermissionsMixin):
     """A person, over all tenants; the e-mail address is the login."""

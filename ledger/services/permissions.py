@@ -1,7 +1,7 @@
 """Who may do what: the two questions that every page, call and service asks, answered from the database each time.
 
-A right is a row of django-guardian's for one tenant or one workflow type, given to a person or to a team of that tenant; a right in a tenant covers its
-workflow types. Only active people with an active membership have any. Neither a global permission nor being a superuser gives anything.
+A right is a row of django-guardian's for one tenant or one workflow type, given to a person or to a team of that tenant; a right in a tenant
+covers its workflow types. Only active people with an active membership have any. Neither a global permission nor being a superuser gives anything.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def workflows(caller: Caller) -> QuerySet[Any]:
 
 def _types(caller: Caller, verb: Verb) -> QuerySet[Any]:
     if caller.person_id is not None:
-        narrowed: QuerySet[Any] = permissions.visible(caller.person_id, verb).of(caller.tenant_id)  # type: ignore[attr-defined]
+        narrowed: QuerySet[Any] = permissions.visible(caller.person_id, verb).of(caller.tenant_id)
         return narrowed
     return WorkflowType.objects.of(caller.tenant_id)
 
@@ -100,7 +100,9 @@ def run_of_tenant(caller: Caller, run_id: UUID) -> Run:
 
 def missing(what: str) -> LedgerError:
     """The same words for what isn't there and for what the caller may not see."""
-    return LedgerError("not-found", f"there is no such {what} here", "Check the id, and that the key belongs to its tenant.")
+    return LedgerError(
+        "not-found", f"there is no such {what} here", "Check the id, and that the key belongs to its tenant."
+    )
 
 
 # Pages ------------------------------------------------------------------------------------------

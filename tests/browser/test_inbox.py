@@ -16,4 +16,6 @@ def test_look(world: World, open_page: Opened) -> None:
             page = open_page(world.alice, width=width, dark=dark)
             for name, url in (("inbox", f"/t/{world.tenant.slug}/inbox/"), ("card", address(world, request))):
                 page.goto(url)
-                page.screenshot(path=f"/tmp/desk-shots/{name}-{width}-{'dark' if dark else 'light'}.png", full_page=True)
+                page.screenshot(
+                    path=f"/tmp/desk-shots/{name}-{width}-{'dark' if dark else 'light'}.png", full_page=True
+                )

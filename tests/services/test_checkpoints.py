@@ -165,7 +165,7 @@ def test_a_wait_for_a_tool_that_policy_allows_is_met_at_once(world: World) -> No
     packet = world.claimed_run()
     world.commit(packet, Next(NextKind.WAIT, "issue", wait), propose=(NOTE,))
     member = WaitMember.objects.of(world.tenant).get(run_id=packet.run.id)
-    assert member.outcome == "approved" and world.head(packet.run.id).status == "waking"
+    assert member.outcome == "not_needed" and world.head(packet.run.id).status == "waking"
 
 
 def test_checkpoints_hash_into_one_another(world: World) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Directive, Fence
-from ledger.models import JournalEntry, Lease
+from ledger.models import Handoff, JournalEntry, Lease, Wake
 from ledger.services import leases, verify
 
 if TYPE_CHECKING:
@@ -105,3 +105,38 @@ def test_a_claimed_and_lapsed_run_verifies(world: World, clock: Clock) -> None:
     leases.lapse(packet.run.id)
     report = verify.run(packet.run.id)
     assert report.faults == [] and report.rows > 5
+
+
+def _claim_again(world: World, run_id: UUID) -> Fence:
+    """Bring the run round through a wake and claim it."""
+    from ledger.engine import wakes
+
+    wakes.run(run_id)
+    return world.claim(seconds=5).fence
+
+
+def test_a_run_that_kills_every_worker_is_blocked_after_the_third_claim(world: World, clock: Clock) -> None:
+    run_id = world.start_run()
+    world.claim(seconds=5)
+    for _ in range(2):
+        clock.shift(6)
+        leases.lapse(run_id)
+        assert world.head(run_id).status == "waking"
+        _claim_again(world, run_id)
+    clock.shift(6)
+    leases.lapse(run_id)
+    assert world.head(run_id).status == "blocked"
+    assert Handoff.objects.of(world.tenant).get(run_id=run_id).reason == "poisoned"
+
+
+def test_a_run_that_is_given_back_again_and_again_comes_round_ever_more_slowly(world: World, clock: Clock) -> None:
+    run_id = world.start_run()
+    fence = world.claim().fence
+    pauses = []
+    for _ in range(4):
+        leases.release(world.caller, run_id, fence)
+        wake = Wake.objects.of(world.tenant).get(run_id=run_id, state="queued")
+        pauses.append(round((wake.due_at - wake.opened_at).total_seconds()))
+        clock.shift(pauses[-1] + 1)
+        fence = _claim_again(world, run_id)
+    assert pauses == [0, 1, 3, 7]

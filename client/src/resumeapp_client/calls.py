@@ -35,13 +35,15 @@ _UNSET: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a call ended, as settle takes it; `why` is for logs and holds no payload."""
+    """How a call ended, as settle takes it. `ask_after_seconds` goes with accepted, `retry_after` (seconds) is the target's
+    wish with throttled; `why` is for logs and holds no payload."""
 
     outcome: str
     cause: str | None = None
     reference: str | None = None
     result: Any = None
     ask_after_seconds: int | None = None
+    retry_after: int | None = None
     why: str = ""
 
 
@@ -235,8 +237,8 @@ class TargetHttp:
             raise self._failed("failed", "rejected", str(status))
         raise self._failed("unknown", None, str(status))
 
-    def _failed(self, outcome: str, cause: str | None, why: str, ask_after: int | None = None) -> CallFailed:
-        self.verdict = Report(outcome, cause, ask_after_seconds=ask_after, why=why)
+    def _failed(self, outcome: str, cause: str | None, why: str, retry_after: int | None = None) -> CallFailed:
+        self.verdict = Report(outcome, cause, retry_after=retry_after, why=why)
         return CallFailed(self.verdict)
 
 
@@ -281,4 +283,4 @@ def _jsonable(value: Any) -> Any:
 
 def _retry_after(reply: Reply) -> int | None:
     header = reply.headers.get("retry-after", "")
-    return int(header) if header.isdecimal() and len(header) < 7 else None
+    return int(header) if header.isdecimal() and len(header) < 5 else None

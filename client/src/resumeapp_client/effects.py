@@ -23,7 +23,7 @@ _ENDED: Mapping[tuple[str, str], type[EffectEnded]] = {
     ("withdrawn", "expired"): EffectExpired,
 }
 _BY_STATE: Mapping[str, type[EffectEnded]] = {"withdrawn": EffectWithdrawn, "written_off": EffectWrittenOff}
-_UNWELCOME = ("denied", "expired", "withdrawn")
+_UNWELCOME = ("denied", "denied_by_policy", "expired", "withdrawn")
 
 
 def require_open(effect: Effect, passing: tuple[str, ...] = ("failed", "proposed")) -> None:
@@ -45,6 +45,12 @@ def differs(recorded: Effect, proposal: Mapping[str, Any]) -> bool:
     """Would the ledger call the proposal another effect than the recorded one?"""
     asked = (proposal["tool"], proposal["target"], proposal.get("resource") or "", proposal["request"])
     return asked != (recorded.tool, recorded.target, recorded.resource or "", recorded.request)
+
+
+def as_proposal(effect: Effect) -> dict[str, Any]:
+    """A recorded effect as it was proposed: proposing it again accounts for it."""
+    fields = {"name": effect.name, "tool": effect.tool, "target": effect.target, "request": effect.request}
+    return fields | ({"resource": effect.resource} if effect.resource else {})
 
 
 def differing(recorded: Effect, proposal: Mapping[str, Any]) -> EffectDiffers:

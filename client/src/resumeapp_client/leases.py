@@ -15,7 +15,7 @@ _REMEMBERED_CLAIMS = 1000
 
 
 class Held:
-    """One held run. `lost`: nothing more is written. `stop_after_call`: nothing new is begun."""
+    """One held run. `lost`: nothing more is written. `stop_after_call`: nothing new is begun. Either sets `disturbed`."""
 
     def __init__(self, run_id: str, fence: str) -> None:
         self.run_id = run_id
@@ -23,6 +23,21 @@ class Held:
         self.lost = False
         self.stop_after_call = False
         self.reason = ""
+        self.disturbed = Event()
+        self._used: set[tuple[str, int]] = set()
+
+    def lose(self, reason: str) -> None:
+        """From here on nothing more is written."""
+        self.lost = True
+        self.reason = self.reason or reason
+        self.disturbed.set()
+
+    def use(self, effect_id: str, attempt: int) -> bool:
+        """Note that a call is made under this permit. False when one was made before."""
+        if (effect_id, attempt) in self._used:
+            return False
+        self._used.add((effect_id, attempt))
+        return True
 
 
 class Leases:
@@ -55,7 +70,7 @@ class Leases:
             self._seen.append((run_id, fence))
             older = self._held.get(run_id)
             if older is not None:
-                older.lost = True
+                older.lose("claimed again")
             held = self._held[run_id] = Held(run_id, fence)
             return held
 
@@ -86,11 +101,12 @@ class Leases:
             # An answer about a fence that a commit has replaced meanwhile says nothing about the new one.
             if held.fence != fence or directive == "go_on":
                 return
-            held.reason = reason
             if directive == "stop_after_call":
+                held.reason = reason
                 held.stop_after_call = True
+                held.disturbed.set()
             else:
-                held.lost = True
+                held.lose(reason)
         log.warning("run %s: the ledger says %s (%s)", held.run_id, directive, reason)
 
     def _beat(self) -> None:

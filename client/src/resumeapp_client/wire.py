@@ -44,6 +44,13 @@ def encode(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
+def jittered(first: float, turn: int, longest: float) -> float:
+    """Seconds to wait after so many turns: doubling up to the longest, half of it by chance so that callers spread out."""
+    whole = min(longest, first * 2.0**turn)
+    chance: float = random.uniform(0, whole / 2)  # noqa: S311 - no secret
+    return whole / 2 + chance
+
+
 class Wire:
     """One base URL, one key. Neither keys nor payloads are ever logged or shown."""
 
@@ -82,7 +89,7 @@ class Wire:
             try:
                 return self._once(method, path, content, params, headers, timeout, wants_json)
             except _Lost as lost:
-                delay = max(lost.retry_after, random.uniform(0, min(_LONGEST_DELAY, _FIRST_DELAY * 2**turn)))  # noqa: S311 - jitter
+                delay = max(lost.retry_after, jittered(_FIRST_DELAY, turn, _LONGEST_DELAY))
                 last = turn == TRIES - 1 or monotonic() + delay > give_up_at
                 if not repeat or last:
                     raise lost.error from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import signal
 import socket
 import traceback
@@ -20,7 +19,7 @@ import httpx2 as httpx
 
 from resumeapp_client.client import Client
 from resumeapp_client.clocks import monotonic
-from resumeapp_client.context import Context, Position, Step, Targets
+from resumeapp_client.context import Context, Step
 from resumeapp_client.errors import (
     EffectEnded,
     OwnershipLost,
@@ -30,8 +29,10 @@ from resumeapp_client.errors import (
     StateMismatch,
     Unreachable,
 )
+from resumeapp_client.holding import Holding, Position, Targets
 from resumeapp_client.leases import Held, Leases
 from resumeapp_client.records import Packet
+from resumeapp_client.wire import jittered
 from resumeapp_client.workflows import Workflow, verified
 
 log = logging.getLogger("resumeapp_client")
@@ -40,7 +41,7 @@ DEFAULT_LEASE_SECONDS = 60
 WAIT_SECONDS = 5
 _LONGEST_PAUSE = 5.0
 # Between claims that a server answers empty at once although it was asked to wait.
-_SHORTEST_POLL = 0.2
+_SHORTEST_POLL = 0.05
 
 
 class Worker:
@@ -48,7 +49,8 @@ class Worker:
 
     `limit` runs are held at a time, one in the calling thread or several in a small pool. `wait_seconds` is how long one
     claim waits on the server, and so how long draining may take while idle. `targets` maps target names to base URLs for
-    `ctx.http`; `target_transport` makes the transport of each call.
+    `ctx.http`; `target_transport` makes the transport of each call; `call_tries` bounds how often a call that
+    certainly didn't happen is tried before the run is given back.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Worker:
         wait_seconds: int = WAIT_SECONDS,
         targets: Mapping[str, str] | None = None,
         target_transport: Callable[[], httpx.BaseTransport] | None = None,
+        call_tries: int = 5,
     ) -> None:
         if not workflows or limit < 1:
             raise ValueError("a worker needs a workflow, and a limit of at least 1")
@@ -73,7 +76,7 @@ class Worker:
         self._lease_seconds = lease_seconds
         self._limit = limit
         self._wait_seconds = wait_seconds
-        self._targets = Targets(dict(targets or {}), target_transport)
+        self._targets = Targets(dict(targets or {}), target_transport, call_tries)
         self._draining = Event()
         self._slots = BoundedSemaphore(limit)
         self._leases = Leases(client, self.id, lease_seconds or DEFAULT_LEASE_SECONDS)
@@ -143,7 +146,7 @@ class Worker:
 
     def _patiently(self, call: Callable[[], Any]) -> Any:
         """Ask until the server answers or the worker drains; what it refuses is raised. None when draining."""
-        pause = 0.2
+        turn = 0
         while not self._draining.is_set():
             try:
                 return call()
@@ -151,8 +154,8 @@ class Worker:
                 if not isinstance(error, Unreachable) and error.status < 500 and error.status != 429:
                     raise
                 log.warning("%s: trying again", error.code)
-            self._draining.wait(pause * random.uniform(0.5, 1))  # noqa: S311 - jitter
-            pause = min(_LONGEST_PAUSE, pause * 2)
+            self._draining.wait(jittered(0.2, turn, _LONGEST_PAUSE))
+            turn += 1
         return None
 
     # -- one run
@@ -179,11 +182,10 @@ class Worker:
         except (RunLost, OwnershipLost) as lost:
             log.warning("run %s: lost (%s); nothing more is written", held.run_id, lost)
         except ResumeappError as error:
-            log.error("run %s: %s; given back", held.run_id, error.code)  # noqa: TRY400 - facts stay out of logs
-            self._release(held)
+            log.error("run %s: %s; left to its lease", held.run_id, error.code)  # noqa: TRY400 - facts stay out of logs
         except Exception as error:
-            log.error("run %s: %s at %s; given back", held.run_id, type(error).__name__, _place(error))  # noqa: TRY400
-            self._release(held)
+            # Not released: a transition that fails each time must count as a crash does, until the ledger hands it to a person.
+            log.error("run %s: %s at %s; left to its lease", held.run_id, type(error).__name__, _place(error))  # noqa: TRY400
         except BaseException:
             self._release(held)
             raise
@@ -191,20 +193,18 @@ class Worker:
     def _transitions(self, held: Held, packet: Packet) -> None:
         flow = self._workflow_for(packet)
         position = Position.of(packet)
-        state = flow.load(packet.version, verified(packet.checkpoint.state))
+        state = flow.load(packet.checkpoint.version or packet.version, verified(packet.checkpoint.state))
         while True:
-            context = Context(
-                self._client,
-                flow,
-                held,
-                position,
-                state,
-                code_digest=self._digests[flow.type, flow.version],
-                targets=self._targets,
-                draining=self._draining.is_set,
+            holding = Holding(self._client, held, position, self._targets, self._draining.is_set)
+            step = self._step(Context(flow, holding, state), flow, position.transition)
+            done = holding.commit(
+                {
+                    "state": flow.dump(step.state),
+                    "code_version": self._digests[flow.type, flow.version],
+                    "version": flow.version,
+                    "next": dict(step.next),
+                }
             )
-            step = self._step(context, flow, position.transition)
-            done = context.commit(step)
             if done.status != "running" or done.transition is None:
                 return
             self._leases.renewed(held, done.fence)

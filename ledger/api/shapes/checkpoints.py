@@ -84,7 +84,7 @@ class ClearanceJSON(BaseModel):
 
 
 class CommitAnswer(BaseModel):
-    """`fence` is the one that this was committed under; it holds on only while `status` is running. `clearance` where the caller may go on at once."""
+    """`fence` is the one that this was committed under, good only while `status` is running; `clearance` where the caller may go on at once."""
 
     seq: int
     digest: str

@@ -112,7 +112,9 @@ class EffectJSON(BaseModel):
 
 
 class ProposedJSON(EffectJSON):
-    seq: int | None = Field(default=None, description="The run's last checkpoint afterwards: a proposal is one of its own.")
+    seq: int | None = Field(
+        default=None, description="The run's last checkpoint afterwards: a proposal is one of its own."
+    )
 
 
 class EffectPage(BaseModel):

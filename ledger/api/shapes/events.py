@@ -45,7 +45,10 @@ def event_spec(document: Any) -> EventSpec:
     try:
         event = EventBody.model_validate(document)
     except ValidationError as error:
-        found = [{**fault, "loc": ("body", "event", *fault["loc"])} for fault in error.errors(include_input=False, include_url=False)]
+        found = [
+            {**fault, "loc": ("body", "event", *fault["loc"])}
+            for fault in error.errors(include_input=False, include_url=False)
+        ]
         raise problems.faults(found) from None
     for name in event.model_extra or {}:
         if not _EXTENSION.fullmatch(name):
@@ -73,5 +76,7 @@ def _data(event: EventBody) -> Any:
     try:
         base64.b64decode(event.data_base64, validate=True)
     except (binascii.Error, ValueError):
-        raise LedgerError("invalid", "$.data_base64 isn't base64", "Encode the bytes as RFC 4648 says, with padding.") from None
+        raise LedgerError(
+            "invalid", "$.data_base64 isn't base64", "Encode the bytes as RFC 4648 says, with padding."
+        ) from None
     return {"data_base64": event.data_base64, "datacontenttype": event.datacontenttype}

@@ -52,6 +52,7 @@ def report_json(report: Report) -> dict[str, Any]:
         "entries": report.entries,
         "rows": report.rows,
         "faults": [
-            {"seq": fault.seq, "object": fault.object, "code": fault.code, "reason": fault.reason} for fault in report.faults
+            {"seq": fault.seq, "object": fault.object, "code": fault.code, "reason": fault.reason}
+            for fault in report.faults
         ],
     }

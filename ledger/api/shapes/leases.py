@@ -45,7 +45,9 @@ class ClaimBody(Exact):
         """The same as a value of the domain."""
         versions = {offered.workflow: tuple(offered.versions) for offered in self.offers}
         worker = self.worker
-        return Offer(worker.id, worker.name, worker.code_digest, versions, self.limit, self.lease_seconds or lease_seconds)
+        return Offer(
+            worker.id, worker.name, worker.code_digest, versions, self.limit, self.lease_seconds or lease_seconds
+        )
 
 
 class HeldBody(Exact):

@@ -88,7 +88,9 @@ def _member(member: ApprovalBody | EventBody | TimerBody | EffectMemberBody, now
 
 def _moment(what: str, at: datetime | None, seconds: int | None, now: datetime | None) -> datetime:
     if (at is None) == (seconds is None):
-        raise LedgerError("invalid", f"{what} needs a time or a number of seconds, and not both", "Send exactly one of the two.")
+        raise LedgerError(
+            "invalid", f"{what} needs a time or a number of seconds, and not both", "Send exactly one of the two."
+        )
     if at is not None:
         return at
     if now is None or seconds is None:

@@ -1,0 +1,225 @@
+"""Why is this run not moving? One sentence and a list: what it waits for, since when, who or what can act, what silence does and when.
+
+Pure, from facts alone. Pages, API and commands say the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from ledger.domain.authority import requirement
+from ledger.domain.effects import EffectRow, EffectState
+from ledger.domain.handoffs import HandoffState
+from ledger.domain.runs import Intent, Status
+from ledger.domain.views import RunView
+from ledger.domain.waits import Internal, MemberKind, MemberRow, MemberState, OnDeadline, SetMode
+from ledger.domain.wakes import WakeState
+
+OVERDUE = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One fact: `code` is stable, `text` is for people, `at` is when it began or will happen."""
+
+    code: str
+    text: str
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    sentence: str
+    items: tuple[Item, ...]
+
+
+def explain(view: RunView) -> Explanation:
+    """The run as of the view's moment."""
+    sentence = _SENTENCES[view.head.status](view)
+    return Explanation(
+        sentence,
+        (Item("since", f"{view.head.status} since {at(view.head.moved_at)}", view.head.moved_at), *_items(view)),
+    )
+
+
+def at(moment: datetime) -> str:
+    """A time as sentences write it: UTC to the second."""
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _running(view: RunView) -> str:
+    lease, transition = view.lease, view.head.transition
+    if lease is None:
+        return f"Somebody works on “{transition}”, but no lease says until when: verify this run."
+    if lease.expires_at <= view.now:
+        return (
+            f"The worker on “{transition}” has been silent since its lease ended at {at(lease.expires_at)};"
+            " the sweep takes the run back and checks what its calls did."
+        )
+    if view.head.intent is not Intent.NONE:
+        return (
+            f"A worker finishes its call in “{transition}” before the run is ended as asked ({view.head.intent});"
+            f" if it falls silent, the run is taken back at {at(lease.expires_at)}."
+        )
+    return f"A worker has worked on “{transition}” since {at(lease.claimed_at)}; if it falls silent, the run is taken back at {at(lease.expires_at)}."
+
+
+def _waiting(view: RunView) -> str:
+    wait = view.wait
+    if wait is None:
+        return "It waits, but nothing says for what: verify this run."
+    if wait.internal:
+        return _INTERNAL[Internal(wait.internal)](view)
+    still = [member for member in view.members if member.state is MemberState.OPEN]
+    joined = (" or " if wait.mode is SetMode.ANY else " and ").join(_wanted(view, member) for member in still)
+    return f"It has waited since {at(wait.opened_at)} for {joined or 'nothing any more'}; if nothing comes, {_silence(view)}."
+
+
+def _wanted(view: RunView, member: MemberRow) -> str:
+    if member.kind is MemberKind.TIMER and member.due_at is not None:
+        return f"{at(member.due_at)} to come"
+    if member.kind is MemberKind.EVENT:
+        about = f" about {member.event_subject}" if member.event_subject else ""
+        source = f" from {member.event_source}" if member.event_source else ""
+        return f"an event {member.event_type}{about}{source}"
+    effect = view.effect(member.effect_id) if member.effect_id else None
+    name = effect.name if effect else "an effect"
+    if member.kind is MemberKind.APPROVAL:
+        return f"{_approvers(view, effect)} to decide on “{name}”"
+    return f"the outcome of “{name}” to become known"
+
+
+def _approvers(view: RunView, effect: EffectRow | None) -> str:
+    groups = sorted({rule.group for rule in requirement(view.policy, effect.tool).rules}) if effect else []
+    return "the team " + " and the team ".join(groups) if groups else "people who may approve"
+
+
+def _silence(view: RunView) -> str:
+    if view.wait is None:
+        return "nothing happens"
+    return f"{_ON_DEADLINE[view.wait.on_deadline]} at {at(view.wait.deadline)}"
+
+
+_ON_DEADLINE: Mapping[OnDeadline, str] = {
+    OnDeadline.WAKE: "the agent goes on and is told that it expired",
+    OnDeadline.CANCEL: "the run is cancelled",
+    OnDeadline.FAIL: "the run fails",
+    OnDeadline.HAND_OFF: "an operator gets it",
+}
+
+
+def _retry_later(view: RunView) -> str:
+    until = at(view.wait.due_at) if view.wait else "soon"
+    return f"What it depends on couldn't be asked; the engine asks again at {until}, and hands it to an operator when it stays silent."
+
+
+def _reconcile(view: RunView) -> str:
+    names = ", ".join(
+        f"“{effect.name}”" for effect in view.effects if effect.state in {EffectState.UNKNOWN, EffectState.IN_FLIGHT}
+    )
+    return f"It isn't known whether {names or 'its last call'} happened; the target is asked, nothing is sent again, and {_silence(view)}."
+
+
+def _ask_again(view: RunView) -> str:
+    still = [_wanted(view, member) for member in view.members if member.state is MemberState.OPEN]
+    return f"Facts changed after it was asked, so it waits for {' and '.join(still) or 'a decision'} anew; if nobody does, {_silence(view)}."
+
+
+_INTERNAL: Mapping[Internal, Callable[[RunView], str]] = {
+    Internal.RETRY_LATER: _retry_later,
+    Internal.RECONCILE: _reconcile,
+    Internal.ASK_AGAIN: _ask_again,
+}
+
+
+def _waking(view: RunView) -> str:
+    wake, transition = view.wake, view.head.transition
+    if wake is None:
+        return "It should be checked, but no wake is queued: verify this run."
+    if wake.state is WakeState.CHECKING and wake.until is not None and wake.until > view.now:
+        return f"The engine is checking whether “{transition}” may go on (attempt {wake.attempt}); a dead checker is replaced at {at(wake.until)}."
+    if wake.due_at + OVERDUE <= view.now:
+        return f"A check of “{transition}” has been due since {at(wake.due_at)} and nobody has made it: see that timer and queue processes run."
+    return f"The engine checks at {at(wake.due_at)} whether “{transition}” may go on; nobody has to act."
+
+
+def _ready(view: RunView) -> str:
+    clearance, transition = view.clearance, view.head.transition
+    if clearance is None:
+        return "It is ready, but no clearance says for what: verify this run."
+    versions = ", ".join(clearance.versions)
+    return (
+        f"“{transition}” is cleared and waits for a worker with version {versions} to claim it;"
+        f" if none does by {at(clearance.ready_by)}, it is checked again."
+    )
+
+
+def _blocked(view: RunView) -> str:
+    handoff = view.handoff
+    if handoff is None:
+        return "It is blocked, but no handoff says why: verify this run."
+    effect = view.effect(handoff.effect_id) if handoff.effect_id else None
+    about = f"“{effect.name}”: " if effect else ""
+    if handoff.state is HandoffState.ACCEPTED:
+        return f"A person has taken it ({about}{_words(handoff.reason)}) and it moves when they close the handoff, due {at(handoff.due_at)}."
+    return (
+        f"An operator has to take it ({about}{_words(handoff.reason)}), since {at(handoff.opened_at)};"
+        f" it never moves by itself and is overdue at {at(handoff.due_at)}."
+    )
+
+
+def _words(code: str) -> str:
+    return code.replace("_", " ").replace("-", " ").replace(":", ", ")
+
+
+def _ended(view: RunView) -> str:
+    ended = view.head.ended_at or view.head.moved_at
+    return f"It {_ENDED[view.head.status]} at {at(ended)}; nothing more happens."
+
+
+_ENDED: Mapping[Status, str] = {
+    Status.COMPLETED: "completed",
+    Status.FAILED: "failed",
+    Status.CANCELLED: "was cancelled",
+}
+
+_SENTENCES: Mapping[Status, Callable[[RunView], str]] = {
+    Status.RUNNING: _running,
+    Status.WAITING: _waiting,
+    Status.WAKING: _waking,
+    Status.READY: _ready,
+    Status.BLOCKED: _blocked,
+    Status.COMPLETED: _ended,
+    Status.FAILED: _ended,
+    Status.CANCELLED: _ended,
+}
+
+
+def _items(view: RunView) -> list[Item]:
+    items = []
+    if view.head.intent is not Intent.NONE and view.head.ended_at is None:
+        items.append(Item("intent", f"it is to be ended: {view.head.intent}"))
+    if view.wait is not None:
+        items.append(Item("deadline", f"if nothing comes, {_silence(view)}", view.wait.deadline))
+    items += [_member(view, member) for member in view.members]
+    items += [_effect(effect) for effect in view.effects]
+    return items
+
+
+def _member(view: RunView, member: MemberRow) -> Item:
+    if member.state is MemberState.OPEN:
+        return Item(f"waits_{member.kind}", f"waits for {_wanted(view, member)}", member.due_at)
+    return Item(
+        f"{member.state}_{member.kind}", f"{member.kind}: {member.outcome or 'no longer waited for'}", member.met_at
+    )
+
+
+def _effect(effect: EffectRow) -> Item:
+    text = f"“{effect.name}” ({effect.tool}) is {effect.state}"
+    if effect.cause:
+        text += f": {_words(effect.cause)}"
+    if effect.state is EffectState.UNKNOWN and effect.due_at is not None:
+        text += f"; its target is asked at {at(effect.due_at)}"
+    return Item(f"effect_{effect.state}", text, effect.due_at)

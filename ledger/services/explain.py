@@ -1,0 +1,14 @@
+"""Why a run isn't moving, as of now."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from ledger.domain.explain import Explanation
+from ledger.domain.explain import explain as told
+from ledger.services.views import run_view
+
+
+def explain(run_id: UUID, tenant_id: UUID | None = None) -> Explanation:
+    """One sentence and a list. Raises LedgerError `not-found` for a foreign or missing run."""
+    return told(run_view(run_id, tenant_id))

@@ -1,0 +1,179 @@
+"""`manage.py demo`: the whole product with a payment service and two refund workers, in one foreground tree."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2 as httpx
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import close_old_connections
+
+from ledger import schedules
+from ledger.models import WorkflowVersion
+from resumeapp import demonstration, supervisor
+from resumeapp.processes import Child, Program, Tree
+
+WORKERS: Final = (("worker-v1", "refunds", "1"), ("worker-v2", "refunds", "2"), ("worker-wires", "wires", "1"))
+LEASE_SECONDS: Final = 10
+READY_WITHIN: Final = 60.0
+
+
+class Command(BaseCommand):
+    help = "Run the demonstration until Ctrl-C; a second start goes on where the first stopped."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--port", type=int, default=8000, help="the console's port, or the next free one")
+        parser.add_argument(
+            "--sandbox-port", type=int, default=8090, help="the payment service's port, or the next free one"
+        )
+        parser.add_argument("--ready-file", help="write the addresses, process ids and sign-ins to this file as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self._say("Migrating the database …")
+        call_command("migrate", verbosity=0)
+        schedules.ensure()
+        port, sandbox_port = free_port(options["port"]), free_port(options["sandbox_port"], but=options["port"])
+        tree = Tree(settings.VAR / "logs", say=self._say)
+        try:
+            scene = self._start(tree, port, sandbox_port)
+        except BaseException:
+            tree.stop()
+            raise
+        self._welcome(scene)
+        if options["ready_file"]:
+            Path(options["ready_file"]).write_text(json.dumps(scene, indent=1))
+        tree.run()
+        self._say("Stopped. The data stays in var/; `make run` goes on from here.")
+
+    def _start(self, tree: Tree, port: int, sandbox_port: int) -> dict[str, Any]:
+        console, payments = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{sandbox_port}"
+        fresh = not (settings.VAR / "sandbox").exists()
+        children = [tree.start(_sandbox(sandbox_port))]
+        await_answer(f"{payments}/orders", children[0])
+        if fresh:
+            fill_sandbox(payments)
+        kept = demonstration.seed(settings.VAR, payments)
+        key_file = _key_file(kept.key)
+        children.append(tree.start(supervisor.web("127.0.0.1", port)))
+        children += [tree.start(supervisor.cluster()), tree.start(supervisor.timer())]
+        await_answer(f"{console}/healthz", children[1])
+        children += [
+            tree.start(_worker(name, flow, version, console, payments, key_file)) for name, flow, version in WORKERS
+        ]
+        self._await_workflows()
+        lose_the_wires_answer(payments)
+        demonstration.start_runs()
+        return {
+            "console": console,
+            "payments": payments,
+            "tenant": demonstration.SLUG,
+            "processes": {child.program.name: child.pid for child in children},
+            "sign_ins": [{"role": s.role, "email": s.email, "password": s.password} for s in kept.sign_ins],
+        }
+
+    def _await_workflows(self) -> None:
+        deadline = time.monotonic() + READY_WITHIN
+        while WorkflowVersion.objects.across_tenants().count() < len(WORKERS):
+            if time.monotonic() > deadline:
+                raise CommandError("the workers didn't register their workflows; see var/logs/worker-*.log")
+            time.sleep(0.2)
+            close_old_connections()
+
+    def _welcome(self, scene: dict[str, Any]) -> None:
+        console, sandbox, pids = scene["console"], scene["payments"], scene["processes"]
+        lines = [
+            "",
+            f"  resumeapp console   {console}/",
+            f"  payment service     {sandbox}/   (the other side: orders and payments)",
+            "",
+            "  sign in as",
+            *(f"    {one['role']:<9} {one['email']:<26} {one['password']}" for one in scene["sign_ins"]),
+            "",
+            "  processes           " + "  ".join(f"{name} {pid}" for name, pid in pids.items()),
+            f"  logs                {settings.VAR / 'logs'}",
+            "",
+            "  Three things to try",
+            "  1. Sign in as approver, open a refund in the inbox, read it, approve it. Watch the run complete.",
+            f"  2. Approve another and kill a worker within the payment's six seconds: kill -9 {pids['worker-v1']} (or {pids['worker-v2']}).",
+            "     Another worker takes over; the payment service shows one refund.",
+            "  3. Sign in as operator, open Reconcile: a wire's answer was lost, and its bank can't be asked.",
+            "     Look at the payment service, then say what happened, with your evidence.",
+            "",
+            "  Ctrl-C stops everything.",
+            "",
+        ]
+        for line in lines:
+            self._say(line)
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+
+def free_port(wanted: int, but: int | None = None) -> int:
+    """This port, or the next one that nobody listens on."""
+    for port in range(wanted, wanted + 200):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            if port != but:
+                return port
+    raise CommandError(f"no free port from {wanted} on; choose another with --port or --sandbox-port")
+
+
+def _sandbox(port: int) -> Program:
+    argv = [sys.executable, "-m", "examples.sandbox", "--port", str(port), "--data", str(settings.VAR / "sandbox")]
+    return Program("sandbox", argv)
+
+
+def _worker(name: str, workflow: str, version: str, console: str, payments: str, key_file: Path) -> Program:
+    argv = [sys.executable, "-m", "examples.agents", "--workflow", workflow, "--version", version, "--server", console]
+    argv += ["--payments", payments, "--key-file", str(key_file), "--lease-seconds", str(LEASE_SECONDS), "--name", name]
+    return Program(name, argv, grace=15.0)
+
+
+def _key_file(key: str) -> Path:
+    path: Path = settings.VAR / "agent.key"
+    path.touch(mode=0o600)
+    path.write_text(key)
+    return path
+
+
+def await_answer(url: str, child: Child) -> None:
+    """Wait until an address answers. Raises CommandError naming the log when its process ended or it takes too long."""
+    deadline = time.monotonic() + READY_WITHIN
+    while time.monotonic() < deadline and child.alive():
+        try:
+            httpx.get(url, timeout=2, trust_env=False)
+        except httpx.TransportError:
+            time.sleep(0.1)
+        else:
+            return
+    raise CommandError(f"{child.program.name} doesn't answer at {url}; see {child.log}")
+
+
+def fill_sandbox(payments: str) -> None:
+    """Orders to refund, and payments that take six seconds, so that there is time to kill a worker."""
+    for order, customer, amount, _ in (*demonstration.ORDERS, demonstration.WIRE_ORDER):
+        send("PUT", f"{payments}/orders/{order}", {"customer": customer, "amount_minor": amount, "currency": "EUR"})
+
+
+def lose_the_wires_answer(payments: str) -> None:
+    """The next wire is paid and its answer lost on the way; refunds are slow. Faults don't outlive the sandbox, so they are armed at each start."""
+    send("POST", f"{payments}/_control/faults", {"fault": "reset_mid_body", "times": 1, "path": "/wires"})
+    send("POST", f"{payments}/_control/faults", {"fault": "slow", "times": 1000, "path": "/refunds", "seconds": 6})
+
+
+def send(method: str, url: str, document: dict[str, Any]) -> None:
+    httpx.request(method, url, json=document, timeout=10, trust_env=False).raise_for_status()

@@ -1,0 +1,442 @@
+"""The table of effects: every state against every event, as the design has it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.domain import effects
+from ledger.domain.canonical import Body
+from ledger.domain.effects import (
+    EffectRow,
+    EffectState,
+    Judged,
+    Look,
+    LookAnswer,
+    ReportKind,
+    ReportRow,
+    Settled,
+    SettleSpec,
+)
+from ledger.domain.effects.looks import LOOKS_BEFORE_GIVING_UP, PARKED
+from ledger.domain.errors import LedgerError
+from ledger.domain.handoffs import HandoffRow, HandoffState
+from ledger.domain.runs import Status
+from tests.domain.effect_facts import FENCE, NOW, STALE, Scene, effect, target, uid
+
+P, I, U, F, C, WD, WO = (
+    EffectState.PROPOSED,
+    EffectState.IN_FLIGHT,
+    EffectState.UNKNOWN,
+    EffectState.FAILED,
+    EffectState.COMMITTED,
+    EffectState.WITHDRAWN,
+    EffectState.WRITTEN_OFF,
+)
+COMMITTED = SettleSpec(1, Settled.COMMITTED, reference="rf_1")
+FAILED = SettleSpec(1, Settled.FAILED, cause="rejected")
+UNKNOWN = SettleSpec(1, Settled.UNKNOWN)
+ACCEPTED = SettleSpec(1, Settled.ACCEPTED, reference="rf_1", ask_after=5)
+
+
+def settle(scene: Scene, spec: SettleSpec, holder: bool = True) -> tuple[EffectRow, bool]:
+    fence = FENCE if holder else STALE
+    return effects.settle(scene.draft, scene.view, scene.effect, spec, holder=holder, fence=fence)
+
+
+@pytest.mark.parametrize(
+    ("state", "spec", "lookup", "to", "counted"),
+    [
+        (I, COMMITTED, True, C, True),
+        (I, FAILED, True, F, True),
+        (I, UNKNOWN, True, U, True),
+        (I, ACCEPTED, True, I, True),
+        (U, COMMITTED, True, U, False),
+        (U, COMMITTED, False, C, True),
+        (U, FAILED, True, U, False),
+        (U, FAILED, False, U, False),
+        (U, UNKNOWN, False, U, False),
+        (F, COMMITTED, True, U, True),
+        (F, FAILED, True, F, False),
+        (C, COMMITTED, True, C, False),
+        (C, FAILED, True, C, False),
+        (WO, COMMITTED, True, WO, False),
+    ],
+)
+def test_what_the_holder_says(
+    state: EffectState, spec: SettleSpec, lookup: bool, to: EffectState, counted: bool
+) -> None:
+    at = target(lookup={"by": "key"} if lookup else None)
+    scene = Scene(effect(state, at), at)
+    moved, did = settle(scene, spec)
+    assert (moved.state, did) == (to, counted)
+    assert [(r["kind"], r["counted"], r["answer"]) for r in scene.inserted("effect_report")] == [
+        (ReportKind.SETTLE, counted, str(spec.outcome))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "spec", "lookup", "to", "counted"),
+    [
+        (P, COMMITTED, True, P, False),
+        (I, COMMITTED, True, I, False),
+        (I, COMMITTED, False, I, False),
+        (I, FAILED, True, I, False),
+        (U, COMMITTED, True, U, False),
+        (U, COMMITTED, False, C, True),
+        (U, FAILED, False, U, False),
+        (F, COMMITTED, True, U, True),
+        (F, ACCEPTED, True, U, True),
+        (F, FAILED, True, F, False),
+        (F, UNKNOWN, True, F, False),
+        (C, FAILED, True, C, False),
+        (C, COMMITTED, True, C, False),
+        (WD, COMMITTED, True, WD, False),
+    ],
+)
+def test_what_a_stale_worker_says_is_evidence(
+    state: EffectState, spec: SettleSpec, lookup: bool, to: EffectState, counted: bool
+) -> None:
+    at = target(lookup={"by": "key"} if lookup else None)
+    scene = Scene(effect(state, at), at)
+    moved, did = settle(scene, spec, holder=False)
+    assert (moved.state, did) == (to, counted)
+    assert scene.inserted("effect_report")[0]["kind"] == ReportKind.LATE
+
+
+@given(st.sampled_from(EffectState), st.sampled_from(["not_dispatched", "throttled", "rejected"]), st.booleans())
+def test_failed_from_a_stale_worker_never_counts(state: EffectState, cause: str, lookup: bool) -> None:
+    at = target(lookup={"by": "key"} if lookup else None)
+    scene = Scene(effect(state, at), at)
+    moved, counted = settle(scene, SettleSpec(1, Settled.FAILED, cause=cause), holder=False)
+    assert moved.state is state and not counted
+
+
+def test_the_holder_cannot_settle_what_was_never_permitted() -> None:
+    for state, attempt in ((P, 1), (I, 2), (I, 0)):
+        scene = Scene(effect(state))
+        with pytest.raises(LedgerError, match="wrong-state"):
+            settle(scene, replace(COMMITTED, attempt=attempt))
+
+
+def test_a_report_of_an_earlier_attempt_is_late_even_from_the_holder() -> None:
+    scene = Scene(effect(I, attempt=2))
+    moved, counted = settle(scene, COMMITTED)
+    assert (moved.state, counted, scene.inserted("effect_report")[0]["kind"]) == (I, False, ReportKind.LATE)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        SettleSpec(1, Settled.FAILED),
+        SettleSpec(1, Settled.COMMITTED, cause="rejected"),
+        SettleSpec(1, Settled.FAILED, cause="confirmed_absent"),
+        SettleSpec(1, Settled.COMMITTED, ask_after=3),
+        SettleSpec(1, Settled.COMMITTED, reference="x" * 201),
+    ],
+)
+def test_a_report_that_contradicts_itself_is_refused(spec: SettleSpec) -> None:
+    with pytest.raises(LedgerError, match="invalid"):
+        settle(Scene(effect(I)), spec)
+
+
+def test_accepted_stays_in_flight_with_the_reconciler_as_its_owner() -> None:
+    scene = Scene(effect(I))
+    moved, _ = settle(scene, ACCEPTED)
+    assert (moved.accepted, moved.due_at, moved.reference) == (True, NOW + timedelta(seconds=5), "rf_1")
+    assert moved.answer_by is not None and moved.answer_by > NOW + timedelta(hours=1)
+    held = Scene(moved)
+    assert effects.lapse_effects(held.draft, held.view) == (), "a lapse leaves it with the reconciler"
+
+
+def test_unknown_is_looked_up_at_once() -> None:
+    moved, _ = settle(Scene(effect(I)), UNKNOWN)
+    assert moved.due_at == NOW
+
+
+def told(**changes: Any) -> ReportRow:
+    row = ReportRow(
+        uid(40), uid(5), 3, 1, ReportKind.SETTLE, "committed", "", "rf_1", None, None, True, "agent:x", 0, 7, NOW
+    )
+    return replace(row, **changes)
+
+
+def test_a_repeat_is_recognised_by_attempt_and_content_alone() -> None:
+    body = Body(uid(41), b"z" * 16, b'{"ok":true}')
+    with_result = told(evidence_id=body.id, evidence_commitment=body.commitment)
+    bodies = {body.id: (body.salt, body.commitment)}
+    assert effects.replayed(COMMITTED, [told()], {})
+    assert effects.replayed(COMMITTED, [told(kind=ReportKind.LATE)], {})
+    assert effects.replayed(replace(COMMITTED, result=body.content), [with_result], bodies)
+    assert not effects.replayed(replace(COMMITTED, result=b"{}"), [with_result], bodies)
+    assert not effects.replayed(COMMITTED, [with_result], bodies)
+    assert not effects.replayed(replace(COMMITTED, reference="rf_2"), [told()], {})
+    assert not effects.replayed(replace(COMMITTED, attempt=2), [told()], {})
+    assert not effects.replayed(COMMITTED, [told(kind=ReportKind.LOOKUP)], {})
+
+
+# Lapse -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", EffectState)
+def test_a_lapse_turns_in_flight_into_unknown_and_nothing_else(state: EffectState) -> None:
+    scene = Scene(effect(state))
+    moved = effects.lapse_effects(scene.draft, scene.view)
+    assert [one.state for one in moved] == ([U] if state is I else [])
+    assert [r["kind"] for r in scene.inserted("effect_report")] == ([ReportKind.LAPSE] if state is I else [])
+
+
+@pytest.mark.parametrize(("late", "accepted"), [(True, False), (True, True), (False, False)])
+def test_answer_by_ends_in_flight_lease_or_no_lease(late: bool, accepted: bool) -> None:
+    answer_by = NOW if late else NOW + timedelta(seconds=1)
+    scene = Scene(effect(I, answer_by=answer_by, accepted=accepted))
+    assert [one.state for one in effects.expire(scene.draft, scene.view)] == ([U] if late else [])
+
+
+# Look-ups --------------------------------------------------------------------------------------
+
+
+def look(scene: Scene, answer: LookAnswer, **changes: Any) -> EffectRow:
+    asked = replace(Look(answer, NOW, scene.effect.attempt), **changes)
+    return effects.apply_look(scene.draft, scene.view, scene.effect, asked)[0]
+
+
+A = LookAnswer
+EARLY = {"answer_by": NOW + timedelta(seconds=30)}
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "answer", "to", "cause"),
+    [
+        (I, {"accepted": True, **EARLY}, A.APPLIED, C, ""),
+        (I, {"accepted": True, **EARLY}, A.REFUSED, F, "rejected"),
+        (I, {"accepted": True, **EARLY}, A.ABSENT, I, ""),
+        (I, {"accepted": True}, A.ABSENT, U, ""),
+        (I, {"accepted": True, **EARLY}, A.IN_PROGRESS, I, ""),
+        (I, {"accepted": True}, A.IN_PROGRESS, U, ""),
+        (I, {"accepted": True, **EARLY}, A.CANNOT_TELL, I, ""),
+        (I, {"accepted": True, **EARLY}, A.DIFFERS, U, ""),
+        (I, EARLY, A.APPLIED, I, ""),
+        (I, EARLY, A.REFUSED, I, ""),
+        (I, EARLY, A.DIFFERS, U, ""),
+        (U, {}, A.APPLIED, C, ""),
+        (U, {}, A.REFUSED, F, "rejected"),
+        (U, {}, A.ABSENT, F, "confirmed_absent"),
+        (U, EARLY, A.ABSENT, U, ""),
+        (U, {}, A.IN_PROGRESS, U, ""),
+        (U, {}, A.DIFFERS, U, ""),
+        (U, {}, A.CANNOT_TELL, U, ""),
+        (F, {}, A.APPLIED, U, ""),
+        (F, {}, A.REFUSED, F, "not_dispatched"),
+        (F, {}, A.ABSENT, F, "not_dispatched"),
+        (F, {}, A.IN_PROGRESS, F, "not_dispatched"),
+        (F, {}, A.CANNOT_TELL, F, "not_dispatched"),
+        (C, {}, A.APPLIED, C, ""),
+        (C, {}, A.IN_PROGRESS, C, ""),
+        (C, {}, A.CANNOT_TELL, C, ""),
+        (WO, {}, A.APPLIED, WO, ""),
+    ],
+)
+def test_what_a_target_answers(
+    state: EffectState, changes: dict[str, Any], answer: LookAnswer, to: EffectState, cause: str
+) -> None:
+    scene = Scene(effect(state, **changes), status=Status.WAKING)
+    moved = look(scene, answer)
+    assert (moved.state, moved.cause) == (to, cause)
+    report = scene.inserted("effect_report")[0]
+    assert (report["kind"], report["counted"]) == (ReportKind.LOOKUP, to is not state)
+    if to in effects.OPEN:
+        assert moved.due_at is not None
+
+
+@pytest.mark.parametrize("answer", [A.REFUSED, A.DIFFERS, A.ABSENT])
+def test_committed_is_final_and_a_contradiction_goes_to_a_person_once(answer: LookAnswer) -> None:
+    scene = Scene(effect(C), status=Status.WAKING)
+    moved = look(scene, answer)
+    assert (moved.state, moved.disputed) == (C, True)
+    assert scene.head_moves()["status"] == Status.BLOCKED
+    assert [(h["reason"], h["blocks_run"]) for h in scene.inserted("handoff")] == [("effect-disputed", True)]
+    again = Scene(moved, status=Status.BLOCKED)
+    look(again, answer)
+    assert again.inserted("handoff") == []
+
+
+@pytest.mark.parametrize("status", [Status.RUNNING, Status.COMPLETED])
+def test_a_contradiction_blocks_neither_a_working_holder_nor_an_ended_run(status: Status) -> None:
+    scene = Scene(effect(C), status=status)
+    look(scene, A.REFUSED)
+    assert "status" not in scene.head_moves()
+    assert [h["blocks_run"] for h in scene.inserted("handoff")] == [False]
+
+
+@given(st.integers(-40, 40))
+def test_absent_is_believed_only_from_the_horizon_on(seconds: int) -> None:
+    at = target()
+    scene = Scene(effect(U, at, answer_by=NOW), at, status=Status.WAKING)
+    asked_at = NOW + timedelta(seconds=seconds)
+    scene.draft.at = max(NOW, asked_at)
+    moved = look(scene, A.ABSENT, asked_at=asked_at)
+    believed = seconds >= at.visibility_delay
+    assert moved.state is (F if believed else U)
+
+
+def test_absent_proves_nothing_once_the_target_may_have_forgotten_the_key() -> None:
+    at = target(key_retention=60)
+    scene = Scene(effect(U, at), at, status=Status.WAKING)
+    moved = look(scene, A.ABSENT)
+    assert moved.state is U
+    assert [h["reason"] for h in scene.inserted("handoff")] == ["reconcile-gave-up"]
+
+
+def test_an_answer_about_an_earlier_attempt_counts_only_if_it_was_applied() -> None:
+    assert look(Scene(effect(U, attempt=2), status=Status.WAKING), A.ABSENT, attempt=1).state is U
+    assert look(Scene(effect(U, attempt=2), status=Status.WAKING), A.REFUSED, attempt=1).state is U
+    assert look(Scene(effect(U, attempt=2), status=Status.WAKING), A.APPLIED, attempt=1).state is C
+
+
+@given(st.integers(0, LOOKS_BEFORE_GIVING_UP - 2))
+def test_cannot_tell_backs_off(looks: int) -> None:
+    scene = Scene(effect(U, looks=looks), status=Status.WAKING)
+    moved = look(scene, A.CANNOT_TELL)
+    assert moved.looks == looks + 1 and moved.due_at is not None
+    assert moved.due_at - NOW == timedelta(seconds=min(2**looks, 300))
+    assert scene.inserted("handoff") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [({"looks": LOOKS_BEFORE_GIVING_UP - 1}, ""), ({}, "no-lookup"), ({}, "key-forgotten")],
+)
+def test_the_reconciler_gives_up_and_a_person_takes_over(changes: dict[str, Any], cause: str) -> None:
+    scene = Scene(effect(U, **changes), status=Status.WAKING)
+    moved = look(scene, A.CANNOT_TELL, cause=cause)
+    assert (moved.state, moved.due_at) == (U, NOW + PARKED)
+    assert [(h["reason"], h["effect_id"]) for h in scene.inserted("handoff")] == [("reconcile-gave-up", moved.id)]
+    assert scene.head_moves()["status"] == Status.BLOCKED
+    assert scene.head_moves()["fence_count"] == FENCE.count + 1
+
+
+def test_a_run_is_not_taken_from_its_holder_to_be_handed_over() -> None:
+    scene = Scene(effect(U), status=Status.RUNNING)
+    moved = look(scene, A.DIFFERS)
+    assert scene.inserted("handoff") == [] and "status" not in scene.head_moves()
+    assert moved.due_at is not None and moved.due_at > NOW
+
+
+def test_an_amount_that_differs_goes_to_a_person() -> None:
+    scene = Scene(effect(U), status=Status.WAKING)
+    look(scene, A.DIFFERS)
+    assert [h["reason"] for h in scene.inserted("handoff")] == ["effect-differs"]
+
+
+def test_a_settled_effect_wakes_a_waking_run_anew() -> None:
+    scene = Scene(effect(U), status=Status.WAKING)
+    look(scene, A.APPLIED)
+    assert scene.inserted("wake")[0]["reasons"] == ["effect_settled"]
+
+
+@pytest.mark.parametrize(("state", "status"), [(HandoffState.OPEN, Status.WAKING), (HandoffState.ACCEPTED, None)])
+def test_a_handoff_that_nobody_has_taken_is_withdrawn_when_the_answer_comes(
+    state: HandoffState, status: Status | None
+) -> None:
+    scene = Scene(effect(U), status=Status.BLOCKED)
+    handoff = HandoffRow(
+        uid(60), scene.effect.run_id, scene.effect.id, state, "reconcile-gave-up", True, None, NOW, NOW
+    )
+    scene.view = replace(scene.view, handoff=handoff)
+    assert look(scene, A.APPLIED).state is C
+    assert scene.head_moves().get("status") == status
+
+
+# Replay ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [state for state in EffectState if state is not U])
+def test_only_an_unknown_effect_is_looked_up_by_replay(state: EffectState) -> None:
+    at = target(first_result_replayed=True)
+    scene = Scene(effect(state, at), at)
+    with pytest.raises(LedgerError, match="wrong-state"):
+        effects.begin_replay(scene.draft, scene.view, scene.effect)
+
+
+@given(st.integers(0, 1000))
+def test_a_replay_is_sent_only_inside_nine_tenths_of_the_retention(age: int) -> None:
+    at = target(first_result_replayed=True, key_retention=500)
+    scene = Scene(effect(U, at, first_permit_at=NOW - timedelta(seconds=age)), at)
+    if age >= 450:
+        with pytest.raises(LedgerError, match="expired"):
+            effects.begin_replay(scene.draft, scene.view, scene.effect)
+        assert scene.draft.empty()
+    else:
+        effects.begin_replay(scene.draft, scene.view, scene.effect)
+        assert scene.inserted("effect_report")[0]["kind"] == ReportKind.REPLAY
+        assert scene.draft.not_after == NOW + timedelta(seconds=450 - age)
+
+
+# Verdicts --------------------------------------------------------------------------------------
+
+EVIDENCE = Body(uid(70), b"e" * 16, b'{"text":"seen in the bank statement"}')
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome", "cause", "to"),
+    [
+        (U, C, "", C),
+        (U, F, "confirmed_absent", F),
+        (U, F, "rejected", F),
+        (F, C, "", U),
+        (C, F, "rejected", C),
+    ],
+)
+def test_a_person_decides_with_evidence(state: EffectState, outcome: EffectState, cause: str, to: EffectState) -> None:
+    scene = Scene(effect(state), status=Status.WAKING)
+    moved = effects.verdict(scene.draft, scene.view, scene.effect, Judged(outcome, EVIDENCE, cause))
+    assert moved.state is to and moved.disputed is (state is C)
+    report = scene.inserted("effect_report")[0]
+    assert (report["kind"], report["evidence_commitment"]) == (ReportKind.VERDICT, EVIDENCE.commitment)
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome", "cause", "code"),
+    [
+        (P, C, "", "wrong-state"),
+        (I, C, "", "wrong-state"),
+        (C, C, "", "wrong-state"),
+        (F, F, "rejected", "wrong-state"),
+        (WD, C, "", "wrong-state"),
+        (U, F, "", "invalid"),
+        (U, F, "throttled", "invalid"),
+        (U, C, "rejected", "invalid"),
+        (U, WO, "", "invalid"),
+    ],
+)
+def test_a_verdict_is_refused(state: EffectState, outcome: EffectState, cause: str, code: str) -> None:
+    scene = Scene(effect(state), status=Status.WAKING)
+    with pytest.raises(LedgerError, match=code):
+        effects.verdict(scene.draft, scene.view, scene.effect, Judged(outcome, EVIDENCE, cause))
+
+
+@given(
+    st.sampled_from(EffectState),
+    st.sampled_from(LookAnswer),
+    st.sampled_from([s for s in Status if s is not Status.WAITING]),
+    st.booleans(),
+    st.integers(0, 20),
+)
+def test_no_answer_of_a_target_resends_or_loses_anything(
+    state: EffectState, answer: LookAnswer, status: Status, accepted: bool, looks: int
+) -> None:
+    scene = Scene(effect(state, accepted=accepted and state is I, looks=looks), status=status)
+    moved = look(scene, answer)
+    assert scene.inserted("permit") == []
+    assert moved.attempt == scene.effect.attempt
+    assert (moved.due_at is not None) or moved.state not in effects.OPEN
+    if state is C:
+        assert moved.state is C
+    if moved.state is F and state is not F:
+        assert answer in (A.REFUSED, A.ABSENT)

@@ -1,0 +1,148 @@
+"""Every state of a run explains itself in a sentence of its own: what, since when, who can act, what silence does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from ledger.domain.authority import PolicyRow
+from ledger.domain.explain import explain
+from ledger.domain.handoffs import HandoffRow, HandoffState
+from ledger.domain.runs import ClearanceRow, ClearanceState, Head, Intent, LeaseRow, Status
+from ledger.domain.views import RunRow, RunView
+from ledger.domain.waits import Internal, MemberKind, MemberRow, MemberState, OnDeadline, SetMode, SetRow, SetState
+from ledger.domain.wakes import WakeRow, WakeState
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+RUN = uuid4()
+
+
+def view(status: Status, **rows: Any) -> RunView:
+    head = Head(
+        run_id=RUN,
+        tenant_id=uuid4(),
+        workflow_id=uuid4(),
+        status=status,
+        intent=rows.pop("intent", Intent.NONE),
+        head_seq=1,
+        head_digest=b"",
+        fence_epoch=0,
+        fence_count=1,
+        checkpoint_seq=1,
+        checkpoint_digest=b"",
+        transition="issue",
+        instance_id=uuid4(),
+        version="1",
+        clearance_id=None,
+        claims_since_commit=0,
+        asks=0,
+        moved_at=NOW - HOUR,
+        ended_at=NOW if status in {Status.COMPLETED, Status.FAILED, Status.CANCELLED} else None,
+    )
+    values: dict[str, Any] = dict.fromkeys(RunView.__dataclass_fields__)
+    values |= {
+        "now": NOW,
+        "head": head,
+        "run": RunRow(RUN, uuid4(), uuid4(), RUN, "t", None, None, NOW),
+        "workflow": "refund",
+        "effects": [],
+        "members": [],
+        "grants": [],
+        "targets": {},
+        "extras": {},
+        "policy": PolicyRow(uuid4(), 1, [], b""),
+    }
+    return RunView(**{**values, **rows})
+
+
+def lease(expires_at: datetime) -> LeaseRow:
+    return LeaseRow(RUN, uuid4(), uuid4(), 0, 1, "1", 60, True, NOW - HOUR, expires_at)
+
+
+def wait(internal: str = "", on_deadline: OnDeadline = OnDeadline.WAKE, mode: SetMode = SetMode.ANY) -> SetRow:
+    return SetRow(
+        uuid4(), RUN, uuid4(), mode, SetState.OPEN, internal, "", NOW + HOUR, on_deadline, NOW, NOW - HOUR, None
+    )
+
+
+def member(kind: MemberKind, **more: Any) -> MemberRow:
+    row = MemberRow(uuid4(), uuid4(), 0, kind, MemberState.OPEN, "", None, None, "", "", "", None, None, None)
+    return replace(row, **more)
+
+
+def wake(state: WakeState, due_at: datetime, until: datetime | None = None) -> WakeRow:
+    return WakeRow(uuid4(), RUN, state, ["x"], due_at, until, 1, NOW - HOUR)
+
+
+def handoff(state: HandoffState, reason: str = "target:moved", effect_id: UUID | None = None) -> HandoffRow:
+    return HandoffRow(uuid4(), RUN, effect_id, state, reason, True, None, NOW - HOUR, NOW + HOUR)
+
+
+EVENT = member(MemberKind.EVENT, event_type="order.paid", event_subject="order/17")
+CLEARANCE = ClearanceRow(
+    uuid4(), None, "issue", uuid4(), ["1", "2"], [], [], NOW + HOUR, NOW + HOUR, ClearanceState.LIVE
+)
+TABLE: dict[str, RunView] = {
+    "running": view(Status.RUNNING, lease=lease(NOW + HOUR)),
+    "running, silent": view(Status.RUNNING, lease=lease(NOW - HOUR)),
+    "running, to be cancelled": view(Status.RUNNING, lease=lease(NOW + HOUR), intent=Intent.CANCEL),
+    "waiting for an event": view(Status.WAITING, wait=wait(), members=[EVENT]),
+    "waiting for a time": view(Status.WAITING, wait=wait(), members=[member(MemberKind.TIMER, due_at=NOW + HOUR)]),
+    "waiting for an approval": view(Status.WAITING, wait=wait(), members=[member(MemberKind.APPROVAL)]),
+    "waiting for an outcome": view(Status.WAITING, wait=wait(), members=[member(MemberKind.EFFECT)]),
+    "waiting for both": view(Status.WAITING, wait=wait(mode=SetMode.ALL), members=[EVENT, member(MemberKind.APPROVAL)]),
+    "waiting for either": view(Status.WAITING, wait=wait(), members=[EVENT, member(MemberKind.APPROVAL)]),
+    **{
+        f"waiting, then {action}": view(Status.WAITING, wait=wait(on_deadline=action), members=[EVENT])
+        for action in (OnDeadline.CANCEL, OnDeadline.FAIL, OnDeadline.HAND_OFF)
+    },
+    **{
+        f"waiting, {internal}": view(
+            Status.WAITING, wait=wait(internal, OnDeadline.HAND_OFF), members=[member(MemberKind.APPROVAL)]
+        )
+        for internal in Internal
+    },
+    "waking": view(Status.WAKING, wake=wake(WakeState.QUEUED, NOW)),
+    "waking, checked": view(Status.WAKING, wake=wake(WakeState.CHECKING, NOW, NOW + HOUR)),
+    "waking, overdue": view(Status.WAKING, wake=wake(WakeState.QUEUED, NOW - HOUR)),
+    "ready": view(Status.READY, clearance=CLEARANCE),
+    "blocked": view(Status.BLOCKED, handoff=handoff(HandoffState.OPEN)),
+    "blocked, taken": view(Status.BLOCKED, handoff=handoff(HandoffState.ACCEPTED)),
+    "completed": view(Status.COMPLETED),
+    "failed": view(Status.FAILED),
+    "cancelled": view(Status.CANCELLED),
+}
+
+
+def shape(sentence: str) -> str:
+    """A sentence without its ids and times."""
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC|[0-9a-f-]{36}", "…", sentence)
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_every_case_has_one_sentence_with_a_time(case: str) -> None:
+    told = explain(TABLE[case])
+    assert told.sentence.endswith(".") and "\n" not in told.sentence
+    assert "UTC" in told.sentence and "verify this run" not in told.sentence
+    assert told.items[0].code == "since" and all(item.text for item in told.items)
+
+
+def test_no_two_cases_differ_only_in_an_id_or_a_time() -> None:
+    shapes = [shape(explain(case).sentence) for case in TABLE.values()]
+    assert len(set(shapes)) == len(shapes)
+
+
+def test_the_deadlines_action_and_time_are_said() -> None:
+    told = explain(TABLE["waiting, then cancel"]).sentence
+    assert "the run is cancelled at 2026-01-01 13:00:00 UTC" in told
+
+
+@pytest.mark.parametrize("status", [s for s in Status if s not in {Status.COMPLETED, Status.FAILED, Status.CANCELLED}])
+def test_a_state_without_its_row_says_that_the_record_must_be_verified(status: Status) -> None:
+    assert "verify this run" in explain(view(status)).sentence

@@ -1,0 +1,77 @@
+"""A small shop on loopback whose orders have a version that moves, and that can fall silent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from uuid import UUID
+
+from ledger.services import targets
+from ledger.services.targets import TargetSpec
+from tests.world import World
+
+
+class Shop(ThreadingHTTPServer):
+    """`version` is every order's ETag; a silent shop answers 503. `asked` counts questions."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.version = "1"
+        self.silent = False
+        self.asked = 0
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Shop
+
+    def do_GET(self) -> None:
+        self.server.asked += 1
+        body = b"{}"
+        self.send_response(503 if self.server.silent else 200)
+        self.send_header("ETag", f'"{self.server.version}"')
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+@contextmanager
+def open_shop() -> Iterator[Shop]:
+    """A shop for one test."""
+    shop = Shop()
+    thread = threading.Thread(target=shop.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield shop
+    finally:
+        shop.shutdown()
+        thread.join()
+        shop.server_close()
+
+
+def register(world: World, shop: Shop, name: str = "shop") -> UUID:
+    """The shop as one of the world's targets."""
+    spec = TargetSpec(
+        name=name,
+        base_url=shop.url,
+        private=True,
+        keyed=True,
+        first_result_replayed=False,
+        key_retention=86_400,
+        visibility_delay=0,
+        freshness=300,
+        call_limit=5,
+        observe={"path": "/orders/{resource}", "version": "etag"},
+    )
+    return targets.register(world.admin, spec).id
