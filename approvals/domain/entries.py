@@ -33,15 +33,14 @@ class Told:
     lines: tuple[Line, ...]
     effects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By effect id: `name` and `target`, for entries that only name the effect."""
+    workers: Mapping[str, str] = field(default_factory=dict)
+    """By worker id: its name."""
 
     def of(self, table: str) -> Iterator[Line]:
         return (line for line in self.lines if line.table == table)
 
     def first(self, table: str) -> Mapping[str, Any]:
         return next((line.fields for line in self.of(table)), {})
-
-    def actors(self) -> set[str]:
-        return {self.actor}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +52,15 @@ class Sentence:
     state: str
 
 
-def read(document: Mapping[str, Any], effects: Mapping[str, Mapping[str, str]]) -> Told:
+def read(
+    document: Mapping[str, Any], effects: Mapping[str, Mapping[str, str]], workers: Mapping[str, str] | None = None
+) -> Told:
     """An entry's parsed bytes as lines."""
     lines = []
     for change in document["changes"]:
         table, _, key = change["object"].partition(":")
         lines.append(Line(table, key, str(change.get("from", "")), change.get("fields", {})))
-    return Told(document["seq"], document["actor"], document["verb"], tuple(lines), effects)
+    return Told(document["seq"], document["actor"], document["verb"], tuple(lines), effects, workers or {})
 
 
 def sentence(told: Told) -> Sentence:
@@ -81,6 +82,7 @@ def _slots(told: Told) -> dict[str, Any]:
         "target": effect.get("target", "") or "its target",
         "transition": checkpoint.get("last_transition") or told.first("run_head").get("transition", ""),
         "attempt": permit.get("attempt", ""),
+        "worker": told.workers.get(str(told.first("lease").get("worker_id", "")), "") or "a worker",
         "decision": DECISIONS.get(kind, words(kind)) if kind else "again",
     }
 
@@ -157,6 +159,12 @@ def _reports(told: Told) -> Iterator[str]:
             yield f"reference {line.fields['reference']}"
 
 
+def _lease(told: Told) -> Iterator[str]:
+    version = told.first("lease").get("version")
+    if version:
+        yield f"version {version}"
+
+
 def _permit(told: Told) -> Iterator[str]:
     fields = told.first("permit")
     if fields.get("grant_id"):
@@ -203,6 +211,7 @@ def _handoff(told: Told) -> Iterator[str]:
 
 _TELLS: tuple[Callable[[Told], Iterator[str]], ...] = (
     _decision,
+    _lease,
     _checkpoint,
     _effects,
     _reports,

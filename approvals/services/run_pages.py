@@ -19,7 +19,7 @@ from approvals.templatetags.console import visible_text as shown
 from ledger.domain.identity import Verb
 from ledger.domain.runs import ENDED
 from ledger.models import Agent, Effect, Handoff, RunHead, Tenant, User, Worker
-from ledger.services import facts, permissions
+from ledger.services import explain, facts, permissions
 
 MOST_EFFECTS = 50
 NOBODY = UUID(int=0)
@@ -82,7 +82,7 @@ def run(user: User, tenant: Tenant, run_id: UUID, before: int | None = None) -> 
         workflow=shown(head.workflow.name),
         status=head.status,
         intent=head.intent,
-        stands=Standing(shown(stands.sentence), shown(stands.actor), stands.health),
+        stands=Standing(shown(explain.explain(run_id, tenant.pk).sentence), shown(stands.actor), stands.health),
         attention=attention,
         attention_href=attention_href,
         text=shown(head.run.text) if payloads else "",
@@ -91,7 +91,7 @@ def run(user: User, tenant: Tenant, run_id: UUID, before: int | None = None) -> 
         owner=_owner(tenant, head),
         next=_next(head, around.clearance),
         wait=run_parts.wait(tenant, run_id, effects, by_effect),
-        wakes=run_parts.wakes(tenant, run_id),
+        wakes=run_parts.wakes(tenant, run_id, {key: line["name"] for key, line in named.items()}),
         effects=effect_lines.lines(tenant, found[:MOST_EFFECTS], may_see=payloads),
         more_effects=len(found) > MOST_EFFECTS,
         checkpoints=run_parts.checkpoints(tenant, run_id, may_see=payloads),
