@@ -1,0 +1,106 @@
+"""The example agents against the real server and the real payment service; needs the product's source tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+from resumeapp_client import Run
+from resumeapp_client.clocks import monotonic
+from resumeapp_client.testing import DIRECTORY, Server, serve
+
+from examples.agents import refunds_v1
+
+pytestmark = pytest.mark.server
+
+ROOT = Path(os.environ.get(DIRECTORY) or Path(__file__).resolve().parents[2])
+LOOKUP = {
+    "by": "key",
+    "path": "/refunds?key={key}",
+    "list": "/refunds",
+    "status": "/status",
+    "answers": {"settled": "applied", "refused": "refused", "in_progress": "in_progress", "pending": "in_progress"},
+    "reference": "/id",
+}
+OBSERVE = {"path": "/orders/{resource}", "strip": "orders/", "version": "etag"}
+
+
+@pytest.fixture(scope="module")
+def payments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    arguments = ["-m", "examples.sandbox", "--port", "0", "--data", str(tmp_path_factory.mktemp("sandbox"))]
+    process = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    yield json.loads(process.stdout.readline())["address"]
+    process.terminate()
+    process.communicate()
+
+
+@pytest.fixture(scope="module")
+def server(payments: str) -> Iterator[Server]:
+    target = {"base_url": payments, "private": True, "call_limit": 5}
+    keyed = {"name": "payments", "keyed": True, "key_retention": 86400, "lookup": LOOKUP, "observe": OBSERVE}
+    wires = {"name": "wires", "keyed": False}
+    with serve(ROOT, targets=[target | keyed, target | wires]) as running:
+        yield running
+
+
+@pytest.fixture
+def agent(server: Server, payments: str) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(workflow: str, version: str) -> subprocess.Popen[bytes]:
+        arguments = ["--workflow", workflow, "--version", version, "--server", server.url, "--payments", payments]
+        arguments += ["--lease-seconds", "3"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "examples.agents", *arguments],
+            cwd=ROOT,
+            env=os.environ | {"RESUMEAPP_KEY": server.key},
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0, "an agent drains"
+
+
+def order(payments: str, order_id: str) -> dict[str, Any]:
+    httpx.put(
+        f"{payments}/orders/{order_id}", json={"customer": "c-1", "amount_minor": 5000, "currency": "EUR"}
+    ).raise_for_status()
+    return {"order": order_id, "amount_minor": 1200, "currency": "EUR", "receipt": None}
+
+
+def ended(server: Server, run: Run, seconds: float = 30) -> Run:
+    until = monotonic() + seconds
+    with server.client() as client:
+        while (now := client.run(run.id)).status not in ("completed", "failed", "cancelled", "blocked"):
+            assert monotonic() < until, f"still {now.status}: {now.explanation}"
+        return now
+
+
+def applied(payments: str, prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = httpx.get(f"{payments}/_control/applied").json()
+    return found
+
+
+def test_a_refund_is_paid_once_and_its_receipt_is_in_the_state(
+    server: Server, payments: str, agent: Callable[..., Any]
+) -> None:
+    agent("refunds", "1")
+    with server.client() as client:
+        client.register("refunds", "1", refunds_v1.refunds.spec())
+        run = client.start_run("refunds", "refund order 17", order(payments, "17"), version="1")
+        assert ended(server, run).status == "completed"
+        last = client.checkpoints(run.id)["checkpoints"][-1]
+        state = json.loads(client.checkpoint(run.id, last["seq"])["state"]["json"])
+    assert state["receipt"]["order"] == "17"
