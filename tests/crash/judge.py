@@ -161,7 +161,7 @@ def read_log(module: str | Path, place: str | Path) -> Log:
     histories = reader.read_histories(place)
     by_order = defaultdict(list)
     for history in histories.values():
-        for applied in history.applied:
+        for applied in (one for one in history.applied if one.service in ("refunds", "wires")):
             by_order[applied.order_id].append(applied)
     return Log(
         {key: one.mutating for key, one in histories.items()},

@@ -73,11 +73,11 @@ def _policy(admin: Any) -> None:
 
 
 def _workflow(admin: Any, agent: Any, team: Any) -> None:
-    """Register version 1 of both workflows, so that people have rights on them before the first worker comes."""
+    """Register both versions of both workflows: a clearance names the versions that are known when its wake decides."""
     from ledger.domain.workflows import VersionSpec
     from tests.crash.agents import FLOWS
 
-    for name in ("refunds/1", "goodwill/1"):
+    for name in ("refunds/1", "refunds/2", "goodwill/1", "goodwill/2-renamed"):
         flow = FLOWS[name]
         spec = flow.spec()
         workflows.register(
