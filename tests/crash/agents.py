@@ -1,0 +1,131 @@
+"""Agents of the trials: those of the examples, and some that propose and perform in one transition so that a crash re-runs the proposal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+from resumeapp_client import Context, ResumeappError, Step, Workflow
+from resumeapp_client.errors import EffectsUnaccounted
+
+from examples.agents.payments import charge
+from examples.agents.refunds_v1 import refunds as refunds_v1
+from examples.agents.refunds_v2 import refunds as refunds_v2
+
+
+class Goodwill(BaseModel):
+    """What the first version knows; amounts are minor units."""
+
+    order: str
+    amount_minor: int
+    currency: str
+    receipt: dict[str, Any] | None = None
+
+
+class GoodwillNow(Goodwill):
+    """The second version keeps one thing more."""
+
+    note: str = ""
+
+
+PAY: dict[str, Any] = {"targets": ["payments"], "tools": ["payments.goodwill"], "on_conflict": ("hand_off",)}
+seen: list[str] = []
+"""Codes of refusals that the agents of this process met and went on from."""
+
+
+def _request(state: Goodwill, amount_minor: int | None = None) -> dict[str, Any]:
+    return {
+        "order": state.order,
+        "amount_minor": state.amount_minor if amount_minor is None else amount_minor,
+        "currency": state.currency,
+        "reason": "goodwill",
+    }
+
+
+def _propose(ctx: Context[Any], name: str, request: dict[str, Any]) -> Any:
+    resource = f"orders/{request['order']}"
+    return ctx.propose(name, target="payments", tool="payments.goodwill", request=request, observes=resource)
+
+
+goodwill = Workflow("goodwill", version="1", initial="assess", state=Goodwill)
+
+
+@goodwill.transition
+def assess(ctx: Context[Goodwill], s: Goodwill) -> Step:
+    """Nothing to ask anybody."""
+    return ctx.go_on("pay")
+
+
+@goodwill.transition(**PAY)
+def pay(ctx: Context[Goodwill], s: Goodwill) -> Step:
+    """Propose and perform in one."""
+    receipt = ctx.perform(_propose(ctx, "pay", _request(s)), call=charge)
+    return ctx.complete(s.model_copy(update={"receipt": receipt}))
+
+
+def _second(body: Any) -> Workflow[Any]:
+    flow: Workflow[Any] = Workflow("goodwill", version="2", initial="assess", state=GoodwillNow, takes_over_from=["1"])
+
+    def assess(ctx: Context[Any], s: Any) -> Step:
+        return ctx.go_on("pay")
+
+    flow.transition(assess)
+    flow.transition(**PAY)(body)
+    return flow
+
+
+def _other_amount() -> Workflow[Any]:
+    def pay(ctx: Context[Any], s: Any) -> Step:
+        """The model has thought again: another amount under the recorded name. The ledger keeps the recorded one."""
+        request = _request(s, s.amount_minor + 1)
+        try:
+            _raw_propose(ctx, request)
+        except ResumeappError as refused:
+            seen.append(refused.code)
+        receipt = ctx.perform(_propose(ctx, "pay", request), call=charge)
+        return ctx.complete(s.model_copy(update={"receipt": receipt}))
+
+    return _second(pay)
+
+
+def _raw_propose(ctx: Context[Any], request: dict[str, Any]) -> None:
+    """Past the client's own comparison, straight to the ledger."""
+    proposal = {"name": "pay", "target": "payments", "tool": "payments.goodwill", "request": request}
+    proposal["resource"] = f"orders/{request['order']}"
+    ctx._client.propose(ctx._held.run_id, ctx._held.fence, ctx._position.seq, proposal)
+
+
+def _renamed() -> Workflow[Any]:
+    def pay(ctx: Context[Any], s: Any) -> Step:
+        """The new code calls the effect otherwise; the ledger asks what became of the old one first."""
+        effect = _propose(ctx, "refund", _request(s))
+        try:
+            receipt = ctx.perform(effect, call=charge)
+        except EffectsUnaccounted as refused:
+            seen.append(refused.code)
+            ctx.withdraw("refund")
+            receipt = _recover(ctx, s)
+        return ctx.complete(s.model_copy(update={"receipt": receipt}))
+
+    return _second(pay)
+
+
+def _recover(ctx: Context[Any], s: Any) -> Any:
+    old = ctx.effects["pay"]
+    if old.state == "committed":
+        ctx.accept("pay")
+        return old.result
+    if old.state == "proposed":
+        ctx.withdraw("pay")
+    else:
+        ctx.accept("pay")
+    return ctx.perform(_propose(ctx, "refund", _request(s)), call=charge)
+
+
+FLOWS: dict[str, Workflow[Any]] = {
+    "refunds/1": refunds_v1,
+    "refunds/2": refunds_v2,
+    "goodwill/1": goodwill,
+    "goodwill/2-other-amount": _other_amount(),
+    "goodwill/2-renamed": _renamed(),
+}

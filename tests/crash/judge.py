@@ -1,0 +1,397 @@
+"""The judge of crash trials. It shares no code with what it judges: standard library, sqlite3 and psycopg only.
+
+It is told what the harness saw acknowledged and what it sampled, and reads two witnesses by itself: the sandbox's raw request log and the
+database's tables, by plain SELECTs. What was refunded is known from the log alone. As a program: `python judge.py CASE.json`.
+"""
+
+import hashlib
+import importlib.util
+import json
+import sqlite3
+import sys
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+LOST, DUPLICATE, BLIND_RESEND, STUCK = "LOST", "DUPLICATE", "BLIND RESEND", "STUCK"
+CHAIN, STATE, SILENT, END = "CHAIN", "STATE", "SILENT", "END"
+ZEROS = (LOST, DUPLICATE, BLIND_RESEND, STUCK)
+GRACE_SECONDS = 10.0
+"""How much longer than its lease a run may stay where it is without waiting for anything."""
+
+DEFINITE = frozenset({"not_dispatched", "throttled", "confirmed_absent"})
+MOVING = frozenset({"running", "waking", "ready"})
+ENDED = frozenset({"completed", "failed", "cancelled"})
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that must not be: its kind, the trial, and what was seen."""
+
+    kind: str
+    trial: str
+    text: str
+
+
+@dataclass(slots=True)
+class Trial:
+    """What the harness knows of one trial. `acks`: writes whose answers came; `samples`: effects and log, read while everything stood still."""
+
+    id: str
+    run: str
+    order: str
+    lease: float
+    ends: list[str]
+    """Statuses in which the run may be found at the end."""
+    ended_at: float
+    acks: list[Row] = field(default_factory=list)
+    samples: list[Row] = field(default_factory=list)
+
+
+class Record:
+    """The record's tables on either database. Ids come as text with hyphens, times as seconds since 1970, bytes as bytes."""
+
+    def __init__(self, kind: str, address: str) -> None:
+        self.kind = kind
+        if kind == "sqlite":
+            file = Path(address).resolve().as_uri()
+            self._db: Any = sqlite3.connect(f"{file}?mode=ro", uri=True, timeout=20, check_same_thread=False)
+        else:
+            import psycopg
+
+            self._db = psycopg.connect(address, autocommit=True)
+
+    def close(self) -> None:
+        self._db.close()
+
+    def rows(self, table: str, where: str, *values: Any, order: str = "") -> list[Row]:
+        """Rows of a table; `where` uses %s, and `%s` over an id column takes the id as text."""
+        sql = f"SELECT * FROM {table} WHERE {where}" + (f" ORDER BY {order}" if order else "")
+        if self.kind == "sqlite":
+            sql, values = sql.replace("%s", "?"), tuple(_sqlite_value(value) for value in values)
+        cursor = self._db.execute(sql, values)
+        names = [column[0] for column in cursor.description]
+        return [{n: _plain(n, v) for n, v in zip(names, row, strict=True)} for row in cursor.fetchall()]
+
+    def one(self, table: str, where: str, *values: Any) -> Row | None:
+        found = self.rows(table, where, *values)
+        return found[0] if found else None
+
+
+def _sqlite_value(value: Any) -> Any:
+    return uuid.UUID(value).hex if isinstance(value, str) and _is_id(value) else value
+
+
+def _is_id(text: str) -> bool:
+    return len(text) == 36 and text.count("-") == 4
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.timestamp()
+    if isinstance(value, bytes | memoryview):
+        return bytes(value)
+    if isinstance(value, str):
+        if len(value) == 32 and (name == "id" or name.endswith("_id")):
+            return str(uuid.UUID(value))
+        if name == "at" or name == "until" or name.endswith(("_at", "_by")):
+            return moment(value)
+    return value
+
+
+def moment(text: str) -> float:
+    """A time as text (UTC where it names no zone) as seconds since 1970."""
+    at = datetime.fromisoformat(text)
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+@dataclass(slots=True)
+class Facts:
+    """Everything the record says of one run."""
+
+    head: Row | None
+    entries: list[Row]
+    checkpoints: list[Row]
+    effects: list[Row]
+    permits: list[Row]
+    reports: list[Row]
+    handoffs: list[Row]
+    waits: list[Row]
+    votes: list[Row]
+
+
+def read_facts(record: Record, run: str) -> Facts:
+    """Read a run's rows, table by table."""
+    return Facts(
+        head=record.one("ledger_run_head", "run_id = %s", run),
+        entries=record.rows("ledger_journal_entry", "stream_id = %s", run, order="seq"),
+        checkpoints=record.rows("ledger_checkpoint", "run_id = %s", run, order="seq"),
+        effects=record.rows("ledger_effect", "run_id = %s", run, order="proposed_at"),
+        permits=record.rows("ledger_permit", "run_id = %s", run, order="permitted_at"),
+        reports=record.rows("ledger_effect_report", "run_id = %s", run, order="ordinal"),
+        handoffs=record.rows("ledger_handoff", "run_id = %s", run, order="opened_at"),
+        waits=record.rows("ledger_wait_set", "run_id = %s", run, order="opened_at"),
+        votes=record.rows("approvals_vote", "run_id = %s", run, order="voted_at"),
+    )
+
+
+@dataclass(slots=True)
+class Log:
+    """The sandbox's request log: per idempotency key what came in, and what was applied, per key and per order."""
+
+    mutating: Mapping[str, Sequence[Any]]
+    applied: Mapping[str, Sequence[Any]]
+    by_order: Mapping[str, Sequence[Any]]
+
+
+def read_log(module: str | Path, place: str | Path) -> Log:
+    """Read the log by the sandbox's own reader, a file of the standard library only that is loaded by its path."""
+    spec = importlib.util.spec_from_file_location("sandbox_log", module)
+    assert spec is not None and spec.loader is not None
+    reader = importlib.util.module_from_spec(spec)
+    sys.modules["sandbox_log"] = reader
+    spec.loader.exec_module(reader)
+    histories = reader.read_histories(place)
+    by_order = defaultdict(list)
+    for history in histories.values():
+        for applied in (one for one in history.applied if one.service in ("refunds", "wires")):
+            by_order[applied.order_id].append(applied)
+    return Log(
+        {key: one.mutating for key, one in histories.items()},
+        {key: one.applied for key, one in histories.items()},
+        by_order,
+    )
+
+
+def judge(trial: Trial, facts: Facts, log: Log) -> list[Finding]:
+    """Everything that is wrong with one trial; nothing is repaired or explained away."""
+    if facts.head is None:
+        return [Finding(LOST, trial.id, f"the run {trial.run} was acknowledged and isn't there")]
+    found = [
+        *_lost(trial, facts),
+        *_duplicates(trial, facts, log),
+        *_blind_resends(trial, facts, log),
+        *_stuck(trial, facts),
+        *_chain(trial, facts),
+        *_samples(trial, facts),
+        *_at_the_end(trial, facts, log),
+    ]
+    return [Finding(kind, trial.id, text) for kind, text in found]
+
+
+Found = Iterable[tuple[str, str]]
+
+
+def _lost(trial: Trial, facts: Facts) -> Found:
+    """Acknowledged, and absent from the record."""
+    checkpoints = {(row["seq"], row["digest"].hex()) for row in facts.checkpoints}
+    effects = {row["id"] for row in facts.effects}
+    permits = {(row["effect_id"], row["attempt"]) for row in facts.permits}
+    reports = {(r["effect_id"], r["attempt"], r["answer"]) for r in facts.reports if r["kind"] in ("settle", "late")}
+    votes = {(row["request_id"], row["choice"]) for row in facts.votes}
+    for ack in trial.acks:
+        match ack["kind"]:
+            case "run":
+                there = ack["run"] == trial.run
+            case "checkpoint":
+                there = (ack["seq"], ack["digest"]) in checkpoints
+            case "effect":
+                there = ack["effect"] in effects
+            case "permit":
+                there = (ack["effect"], ack["attempt"]) in permits
+            case "settle":
+                there = (ack["effect"], ack["attempt"], ack["outcome"]) in reports
+            case "vote":
+                there = (ack["request"], ack["choice"]) in votes
+            case other:
+                there = False
+                yield LOST, f"the judge doesn't know the acknowledgement {other!r}"
+        if not there:
+            yield LOST, f"acknowledged and absent: {json.dumps(ack, sort_keys=True)}"
+
+
+def _duplicates(trial: Trial, facts: Facts, log: Log) -> Found:
+    for effect in facts.effects:
+        applied = log.applied.get(effect["key"], ())
+        if len(applied) > 1:
+            yield DUPLICATE, f"{len(applied)} changes under the key {effect['key']}"
+    refunds = log.by_order.get(trial.order, ())
+    if len(refunds) > 1:
+        yield DUPLICATE, f"{len(refunds)} refunds of order {trial.order}: {[one.reference for one in refunds]}"
+    known = {effect["key"] for effect in facts.effects}
+    for one in refunds:
+        if one.key not in known:
+            yield STATE, f"the refund {one.reference} of order {trial.order} has a key that the record doesn't know"
+
+
+def _blind_resends(trial: Trial, facts: Facts, log: Log) -> Found:
+    """A second mutating request needs, between it and the one before, a definite "not applied" or a look-up by replay on record."""
+    for effect in facts.effects:
+        sent = sorted(log.mutating.get(effect["key"], ()), key=lambda entry: entry.seq)
+        reports = [report for report in facts.reports if report["effect_id"] == effect["id"]]
+        for before, after in zip(sent, sent[1:], strict=False):
+            between = [r for r in reports if moment(before.at) <= r["reported_at"] <= moment(after.at)]
+            if not any(_allows_another(report) for report in between):
+                yield BLIND_RESEND, f"request {after.seq} repeats {before.seq} under {effect['key']} with nothing recorded between"
+        permits = [permit for permit in facts.permits if permit["effect_id"] == effect["id"]]
+        allowed = len(permits) + sum(report["kind"] == "replay" for report in reports)
+        if len(sent) > allowed:
+            yield BLIND_RESEND, f"{len(sent)} requests under {effect['key']} and leave for {allowed}"
+
+
+def _allows_another(report: Row) -> bool:
+    if report["kind"] == "replay":
+        return True
+    if not report["counted"]:
+        return False
+    if report["kind"] == "lookup":
+        return bool(report["answer"] == "absent")
+    return report["answer"] == "failed" and report["cause"] in DEFINITE
+
+
+def _stuck(trial: Trial, facts: Facts) -> Found:
+    """From the journal: how long the run stayed where something had to happen next."""
+    limit = trial.lease + GRACE_SECONDS
+    status = ""
+    for number, entry in enumerate(facts.entries):
+        status = _status_after(entry, trial.run) or status
+        last = number + 1 == len(facts.entries)
+        until = trial.ended_at if last else facts.entries[number + 1]["at"]
+        if status in MOVING and until - entry["at"] > limit:
+            yield STUCK, f"{status} for {until - entry['at']:.1f} s after entry {entry['seq']} ({entry['verb']})"
+    assert facts.head is not None
+    status = facts.head["status"]
+    if status == "waiting" and not any(wait["state"] == "open" for wait in facts.waits):
+        yield STUCK, "waiting, and no wait is open"
+    if status == "blocked" and not any(_escalated(handoff) for handoff in facts.handoffs):
+        yield STUCK, "blocked, and nobody was handed anything"
+
+
+def _status_after(entry: Row, run: str) -> str:
+    status = ""
+    for change in json.loads(entry["content"])["changes"]:
+        if change["object"] == f"run_head:{run}":
+            status = change["fields"].get("status", status)
+    return status
+
+
+def _escalated(handoff: Row) -> bool:
+    return handoff["state"] in ("open", "accepted")
+
+
+def _chain(trial: Trial, facts: Facts) -> Found:
+    """The journal's chain, recomputed; and the checkpoints' own."""
+    previous = bytes(32)
+    for number, entry in enumerate(facts.entries, start=1):
+        document = json.loads(entry["content"])
+        if entry["seq"] != number or document["seq"] != number or document["stream"] != f"run:{trial.run}":
+            yield CHAIN, f"entry {number} is {document['stream']} {document['seq']} at {entry['seq']}"
+        if hashlib.sha256(previous + entry["content"]).digest() != entry["digest"]:
+            yield CHAIN, f"entry {number} doesn't hash to its digest"
+        previous = entry["digest"]
+    assert facts.head is not None
+    if (facts.head["head_seq"], facts.head["head_digest"]) != (len(facts.entries), previous):
+        yield CHAIN, "the head isn't the last entry"
+    before = bytes(32)
+    for number, checkpoint in enumerate(facts.checkpoints):
+        if number and checkpoint["previous_digest"] != before:
+            yield CHAIN, f"checkpoint {checkpoint['seq']} doesn't follow the one before"
+        before = checkpoint["digest"]
+
+
+def contradiction(state: str, cause: str, mutating: int, applied: int) -> str:
+    """What the ledger says of an effect against what the target's log says, '' where both may be true.
+
+    A sample is read while the run stands still: `in_flight` and `unknown` leave both open, the others don't.
+    """
+    if state in ("absent", "proposed", "withdrawn") and mutating:
+        return f"{state}, and {mutating} requests arrived"
+    if state == "committed" and applied != 1:
+        return f"committed, and {applied} changes were made"
+    if state == "failed" and applied:
+        return f"failed ({cause}), and {applied} changes were made"
+    return ""
+
+
+def _samples(trial: Trial, facts: Facts) -> Found:
+    """Not attempted, in flight, committed, failed and unknown were told apart at every look, and by the journal at every entry."""
+    for sample in trial.samples:
+        for effect in sample["effects"]:
+            seen = sample["log"].get(effect["key"], {"mutating": 0, "applied": 0})
+            against = contradiction(effect["state"], effect["cause"], seen["mutating"], seen["applied"])
+            if against:
+                yield STATE, f"{sample['label']}: {effect['name']} is {against}"
+            wanted = sample["expect"].get(effect["name"])
+            if wanted is not None and [effect["state"], seen["mutating"], seen["applied"]] != wanted:
+                said = [effect["state"], seen["mutating"], seen["applied"]]
+                yield STATE, f"{sample['label']}: {effect['name']} is {said} (state, requests, changes), not {wanted}"
+        for name in sample["expect"].keys() - {effect["name"] for effect in sample["effects"]}:
+            yield STATE, f"{sample['label']}: there is no effect {name}"
+    for effect in facts.effects:
+        yield from _moves(effect, facts)
+
+
+def _moves(effect: Row, facts: Facts) -> Found:
+    """A lost call becomes unknown, never failed."""
+    states = []
+    for entry in facts.entries:
+        for change in json.loads(entry["content"])["changes"]:
+            if change["object"] == f"effect:{effect['id']}" and "state" in change["fields"]:
+                states.append((change["fields"]["state"], entry))
+    for (before, _), (after, entry) in zip(states, states[1:], strict=False):
+        if before == "in_flight" and after == "failed" and entry["actor"].startswith("system:"):
+            yield STATE, f"{effect['name']} went from in_flight to failed by {entry['actor']} at entry {entry['seq']}"
+        if before == "committed" and after != "committed":
+            yield STATE, f"{effect['name']} was committed and became {after} at entry {entry['seq']}"
+
+
+def _at_the_end(trial: Trial, facts: Facts, log: Log) -> Found:
+    assert facts.head is not None
+    status = facts.head["status"]
+    if status not in trial.ends:
+        yield END, f"the run is {status}, not {' or '.join(trial.ends)}"
+    if not any(log.mutating.get(effect["key"]) for effect in facts.effects):
+        yield SILENT, f"the target logged nothing for order {trial.order}"
+    for effect in facts.effects:
+        mutating, applied = len(log.mutating.get(effect["key"], ())), log.applied.get(effect["key"], ())
+        against = contradiction(effect["state"], effect["cause"], mutating, len(applied))
+        if against and not effect["disputed"]:
+            yield STATE, f"at the end {effect['name']} is {against}"
+        if effect["state"] == "committed" and applied and effect["reference"] != applied[0].reference:
+            yield STATE, f"{effect['name']} is recorded as {effect['reference']}, the target calls it {applied[0].reference}"
+    if status == "completed" and len(log.by_order.get(trial.order, ())) != 1:
+        yield STATE, f"completed, and the log has {len(log.by_order.get(trial.order, ()))} refunds of order {trial.order}"
+
+
+def judge_all(trials: Sequence[Trial], record: Record, log: Log) -> list[Finding]:
+    """All trials of a database; no trials, or a log without a single request, is a finding too."""
+    found = [finding for trial in trials for finding in judge(trial, read_facts(record, trial.run), log)]
+    if not trials:
+        found.append(Finding(SILENT, "-", "there was no trial"))
+    elif not any(log.mutating.values()):
+        found.append(Finding(SILENT, "-", "the sandbox logged no request at all"))
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Judge a case that a harness wrote down; 1 when anything was found."""
+    case = json.loads(Path(arguments[0]).read_text())
+    record = Record(case["database"], case["address"])
+    found = judge_all(
+        [Trial(**trial) for trial in case["trials"]], record, read_log(case["log_reader"], case["log_place"])
+    )
+    for finding in found:
+        print(f"{finding.kind}: {finding.trial}: {finding.text}")
+    print(json.dumps({kind: sum(one.kind == kind for one in found) for kind in ZEROS}))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
