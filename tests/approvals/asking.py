@@ -10,6 +10,7 @@ from uuid import UUID
 from approvals.domain.decisions import EntryPoint, Receipt
 from approvals.models import ApprovalRequest, Vote
 from approvals.services.decisions import DecisionAnswer, decide
+from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import ProposalSpec
 from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
 from ledger.models import Effect, Grant, Tenant, User, WaitMember
@@ -64,14 +65,17 @@ def rule(group: str = "approvers", **more: Any) -> dict[str, Any]:
     return {"tool": "payments.*", "verdict": "approve", "group": group, **more}
 
 
-def asked(world: World, *rules: dict[str, Any], seconds: float = 86_400) -> Asked:
-    """A run that proposed a payment and waits for its approval until `seconds` from now."""
+def asked(world: World, *rules: dict[str, Any], seconds: float = 86_400, run_id: UUID | None = None) -> Asked:
+    """A run that proposed a payment and waits for its approval until `seconds` from now; of a new run, unless one that is ready is named."""
     if rules:
         world.policy(rules)
     spec = ProposalSpec("pay", "payments.refund", "payments", "", REQUEST)
     member = MemberSpec(MemberKind.APPROVAL, effect="pay")
     deadline = facts.read().now + timedelta(seconds=seconds)
-    run_id = world.waiting_run(WaitSpec(SetMode.ANY, (member,), deadline, OnDeadline.WAKE), (spec,))
+    wait = WaitSpec(SetMode.ANY, (member,), deadline, OnDeadline.WAKE)
+    packet = world.claimed_run() if run_id is None else world.claim()
+    run_id = packet.run.id
+    world.commit(packet, Next(NextKind.WAIT, "issue", wait), propose=(spec,))
     effect = world.effect(run_id)
     request = ApprovalRequest.objects.of(world.tenant).get(subject_id=effect.pk)
     assert request.state == "pending"
