@@ -146,6 +146,7 @@ def test_a_worker_killed_in_its_call_is_followed_by_newer_code_and_one_refund(
         (["--workflow", "refunds", "--version", "9"], "k", "no workflow refunds 9"),
         (["--workflow", "refunds", "--version", "1"], "", "--key-file"),
         (["--workflow", "refunds", "--version", "1", "--key", "k"], "k", "unrecognized arguments"),
+        (["--workflow", "refunds", "--version", "1", "--key-file", "/nowhere"], "k", "can't be read"),
     ],
 )
 def test_the_command_line_says_what_is_wrong_and_takes_no_key(arguments: list[str], key: str, said: str) -> None:
