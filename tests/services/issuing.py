@@ -9,15 +9,24 @@ from ledger.domain.effects import ProposalSpec, Settled, SettleSpec
 from ledger.domain.runs import Status
 from ledger.engine import wakes
 from ledger.models import Effect
-from ledger.services import effects, leases
+from ledger.services import effects, leases, targets
 from ledger.services.packets import Packet
+from ledger.services.targets import TargetSpec
 from tests.clock import Clock
-from tests.documents import REQUEST
+from tests.documents import LOOKUP, REQUEST
 from tests.world import World
 
 ANYTHING = ({"tool": "*", "verdict": "allow"},)
 PAY = ProposalSpec("pay", "payments.refund", "payments", "", REQUEST)
 DONE = SettleSpec(1, Settled.COMMITTED, reference="rf_1", result=b'{"id":"rf_1"}')
+
+
+def opened(world: World) -> World:
+    """A world whose policy allows every tool, and whose target `payments` has a look-up by key (which nobody answers); `wires` has none."""
+    world.policy(ANYTHING)
+    spec = TargetSpec("payments", "http://127.0.0.1:9", True, key_retention=86_400, private=True, lookup=LOOKUP)
+    targets.register(world.admin, spec)
+    return world
 
 
 def issuing(world: World, *propose: ProposalSpec) -> Packet:

@@ -19,7 +19,7 @@ from ledger.models import EffectReport, Permit
 from ledger.services import effects, facts, leases, verify
 from ledger.services.effects import Looked
 from tests.clock import Clock
-from tests.services.issuing import ANYTHING, DONE, PAY, issuing, lapse, paying, state
+from tests.services.issuing import DONE, PAY, issuing, lapse, opened, paying, state
 from tests.world import World
 
 pytestmark = pytest.mark.postgres_only
@@ -28,8 +28,7 @@ Act = Callable[[], Any]
 
 @pytest.fixture
 def open_world(world: World) -> World:
-    world.policy(ANYTHING)
-    return world
+    return opened(world)
 
 
 @dataclass

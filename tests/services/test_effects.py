@@ -19,15 +19,13 @@ from ledger.services.packets import Packet
 from ledger.services.views import run_view
 from tests.clock import Clock
 from tests.documents import REQUEST
-from tests.services.issuing import ANYTHING, DONE, PAY, issuing, lapse, paying, reclaim, state
+from tests.services.issuing import ANYTHING, DONE, PAY, issuing, lapse, opened, paying, reclaim, state
 from tests.world import World
 
 
 @pytest.fixture
 def open_world(world: World) -> World:
-    """A world in which the policy allows every tool."""
-    world.policy(ANYTHING)
-    return world
+    return opened(world)
 
 
 def entries(world: World, run_id: UUID) -> int:
@@ -216,7 +214,7 @@ def test_a_lost_reply_to_a_settle_is_answered_again_without_a_second_report(open
     assert first.counted and first.effect.state is EffectState.COMMITTED
     before = entries(open_world, packet.run.id)
     again = effects.settle(open_world.caller, effect.pk, DONE, packet.fence)
-    assert again.effect == first.effect
+    assert again == first
     lapse(open_world, clock, packet.run.id)
     assert effects.settle(open_world.caller, effect.pk, DONE, packet.fence).effect.state is EffectState.COMMITTED
     assert entries(open_world, packet.run.id) == before + 1, "the lapse, and nothing else"
