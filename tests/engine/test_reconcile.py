@@ -255,7 +255,7 @@ def test_nothing_is_replayed_once_the_key_may_be_forgotten(payments: Payments, c
 
 
 def test_a_proposal_is_bound_to_the_version_that_its_target_had(payments: Payments) -> None:
-    packet, effect_id, given = payments.permitted(proposal(resource="order/17"))
+    _, effect_id, given = payments.permitted(proposal(resource="order/17"))
     assert given.precondition == payments.effect(effect_id).observed_version == '"v1"'
     assert payments.pay(given).status == 201
 

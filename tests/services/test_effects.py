@@ -12,53 +12,20 @@ from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import EffectState, ProposalSpec, Settled, SettleSpec
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Fence, Status
-from ledger.engine import wakes
 from ledger.models import Checkpoint, Effect, EffectReport, Grant, JournalEntry, Permit
-from ledger.services import effects, leases, targets, verify, writer
+from ledger.services import effects, targets, verify, writer
 from ledger.services.drafts import run_draft
 from ledger.services.packets import Packet
 from ledger.services.views import run_view
 from tests.clock import Clock
 from tests.documents import REQUEST
+from tests.services.issuing import ANYTHING, DONE, PAY, issuing, lapse, opened, paying, reclaim, state
 from tests.world import World
-
-ANYTHING = ({"tool": "*", "verdict": "allow"},)
-PAY = ProposalSpec("pay", "payments.refund", "payments", "", REQUEST)
-DONE = SettleSpec(1, Settled.COMMITTED, reference="rf_1", result=b'{"id":"rf_1"}')
 
 
 @pytest.fixture
 def open_world(world: World) -> World:
-    """A world in which the policy allows every tool."""
-    world.policy(ANYTHING)
-    return world
-
-
-def issuing(world: World, *propose: ProposalSpec) -> Packet:
-    """A run in its transition `issue`, cleared and in a worker's hands, with these effects proposed."""
-    packet = world.claimed_run()
-    world.commit(packet, Next(NextKind.GO_ON, "issue"), propose=propose)
-    return reclaim(world, packet.run.id)
-
-
-def reclaim(world: World, run_id: UUID) -> Packet:
-    """The next owner of a run that is waking."""
-    wakes.run(run_id)
-    assert world.head(run_id).status == Status.READY
-    packet = world.claim()
-    assert packet.run.id == run_id
-    return packet
-
-
-def paying(world: World) -> tuple[Packet, Effect, effects.PermitAnswer]:
-    """A run whose payment is permitted."""
-    packet = issuing(world, PAY)
-    effect = world.effect(packet.run.id)
-    return packet, effect, effects.permit(world.caller, effect.pk, packet.fence)
-
-
-def state(world: World, effect: Effect) -> str:
-    return str(Effect.objects.of(world.tenant).get(pk=effect.pk).state)
+    return opened(world)
 
 
 def entries(world: World, run_id: UUID) -> int:
@@ -68,11 +35,6 @@ def entries(world: World, run_id: UUID) -> int:
 def reports(world: World, effect: Effect) -> list[tuple[str, str, bool]]:
     rows = EffectReport.objects.of(world.tenant).filter(effect=effect).order_by("ordinal")
     return list(rows.values_list("kind", "answer", "counted"))
-
-
-def lapse(world: World, clock: Clock, run_id: UUID) -> None:
-    clock.shift(61)
-    assert leases.lapse(run_id)
 
 
 # Propose ---------------------------------------------------------------------------------------
@@ -252,7 +214,7 @@ def test_a_lost_reply_to_a_settle_is_answered_again_without_a_second_report(open
     assert first.counted and first.effect.state is EffectState.COMMITTED
     before = entries(open_world, packet.run.id)
     again = effects.settle(open_world.caller, effect.pk, DONE, packet.fence)
-    assert again.effect == first.effect
+    assert again == first
     lapse(open_world, clock, packet.run.id)
     assert effects.settle(open_world.caller, effect.pk, DONE, packet.fence).effect.state is EffectState.COMMITTED
     assert entries(open_world, packet.run.id) == before + 1, "the lapse, and nothing else"

@@ -278,8 +278,8 @@ def settle(caller: Caller, effect_id: UUID, spec: SettleSpec, fence: Fence) -> S
         view = at.view
         told = [facts.load(ReportRow, row) for row in view.extras["told"]]
         bodies = {row["id"]: (row["salt"] or b"", row["commitment"]) for row in view.extras["told_bodies"]}
-        if rules.replayed(spec, told, bodies):
-            return None, SettleAnswer(at.effect, False)
+        if (earlier := rules.replayed(spec, told, bodies)) is not None:
+            return None, SettleAnswer(at.effect, earlier.counted)
         draft = run_draft(view, caller.actor, "effect.settle")
         effect, counted = settle_in(draft, view, at.effect, spec, fence)
         return draft.change(), SettleAnswer(effect, counted)
