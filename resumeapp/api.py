@@ -16,6 +16,7 @@ from approvals import api as approvals
 from ledger.api import checkpoints, effects, events, journal, leases, problems, runs, waits, wakes, workflows
 from ledger.api.parsing import StrictParser
 from ledger.api.problems import MEDIA, TYPE
+from ledger.api.shapes.events import EventBody
 
 ROUTERS = (
     workflows.router,
@@ -66,7 +67,9 @@ class LedgerAPI(NinjaAPI):
     def get_openapi_schema(self, **kwargs: Any) -> OpenAPISchema:
         """The OpenAPI 3.1 document."""
         document = super().get_openapi_schema(**kwargs)
+        # These two come in or go out past the framework's own models.
         document["components"]["schemas"]["Problem"] = ProblemJSON.model_json_schema()
+        document["components"]["schemas"]["EventBody"] = EventBody.model_json_schema()
         refusal = {"description": "A refusal", "content": {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
         for methods in document["paths"].values():
             for call in methods.values():

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -36,13 +36,14 @@ def serving(directory: Path) -> Iterator[int]:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
     command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--host", "127.0.0.1", "--port", str(port)]
-    process = subprocess.Popen(
-        [*command, "--workers", "1", "--blocking-threads", "4", "resumeapp.wsgi:application"],
-        cwd=ROOT,
-        env=_environment(directory),
-        stdout=subprocess.DEVNULL,
-        stderr=(directory / "server.log").open("wb"),
-    )
+    with (directory / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--workers", "1", "--blocking-threads", "4", "resumeapp.wsgi:application"],
+            cwd=ROOT,
+            env=_environment(directory),
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        )
     try:
         _wait(port, process, directory / "server.log")
         yield port
@@ -54,11 +55,11 @@ def serving(directory: Path) -> Iterator[int]:
 def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     until = time.monotonic() + 60
     while time.monotonic() < until and process.poll() is None:
-        try:
-            asked = HTTPConnection("127.0.0.1", port, timeout=5)
-            asked.request("GET", "/healthz")
-            if asked.getresponse().status == 200:
+        with closing(HTTPConnection("127.0.0.1", port, timeout=5)) as asked:
+            try:
+                asked.request("GET", "/healthz")
+                asked.getresponse().read()
                 return
-        except OSError:
-            time.sleep(0.05)
+            except OSError:
+                time.sleep(0.05)
     raise AssertionError(log.read_text()[-2_000:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -33,10 +34,10 @@ def test_the_documents_first_calls_run_as_written(world: World, tmp_path: Path) 
 def test_60_megabytes_get_a_clean_413_and_the_next_call_its_answer(world: World, tmp_path: Path) -> None:
     headers = {"Authorization": f"Bearer {world.secret}", "Content-Type": "application/json", "Idempotency-Key": "k"}
     with serving(tmp_path) as port:
-        asked = HTTPConnection("127.0.0.1", port, timeout=30)
-        asked.request("POST", "/api/v1/runs", b'{"state":"' + b"x" * 60_000_000 + b'"}', headers)
-        response = asked.getresponse()
-        assert response.status == 413 and json.loads(response.read())["code"] == "too-large"
-        again = HTTPConnection("127.0.0.1", port, timeout=30)
-        again.request("GET", "/api/v1/runs", headers=headers)
-        assert json.loads(again.getresponse().read()) == {"runs": [], "next": ""}
+        with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as asked:
+            asked.request("POST", "/api/v1/runs", b'{"state":"' + b"x" * 60_000_000 + b'"}', headers)
+            response = asked.getresponse()
+            assert response.status == 413 and json.loads(response.read())["code"] == "too-large"
+        with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as asked:
+            asked.request("GET", "/api/v1/runs", headers=headers)
+            assert json.loads(asked.getresponse().read()) == {"runs": [], "next": ""}
