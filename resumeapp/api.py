@@ -50,7 +50,9 @@ class OwnPage(DocsBase):
     def render_page(self, request: HttpRequest, api: NinjaAPI, **kwargs: Any) -> HttpResponse:
         """Every call with its parameters, body and answers."""
         document = api.get_openapi_schema(path_params=kwargs)
-        return render(request, "api/docs.html", {"info": document["info"], "calls": _calls(document), "shapes": _shapes(document)})
+        return render(
+            request, "api/docs.html", {"info": document["info"], "calls": _calls(document), "shapes": _shapes(document)}
+        )
 
     def get_openapi_url(self, api: NinjaAPI, path_params: dict[str, Any]) -> str:
         """Where the document is."""

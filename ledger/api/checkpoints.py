@@ -32,7 +32,12 @@ router = Router(tags=["runs"], by_alias=True)
 _MARKDOWN = {"responses": {200: {"content": {"text/markdown": {"schema": {"type": "string"}}}}}}
 
 
-@router.post("/runs/{uuid:run_id}/checkpoints", auth=auth.WORK, response={201: CommitAnswer, 200: CommitAnswer}, openapi_extra=KEYED)
+@router.post(
+    "/runs/{uuid:run_id}/checkpoints",
+    auth=auth.WORK,
+    response={201: CommitAnswer, 200: CommitAnswer},
+    openapi_extra=KEYED,
+)
 def commit_transition(request: HttpRequest, run_id: UUID, body: CommitBody) -> HttpResponse:
     """Commit a transition: state, effects, wait and next step together. Needs an Idempotency-Key; a repeat is answered with 200."""
     caller = auth.caller(request)

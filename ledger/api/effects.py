@@ -42,7 +42,9 @@ def effects_json(shown: Sequence[EffectFacts]) -> dict[str, Any]:
     return {each.row.name: effect_json(each.row, each.target, each.request, each.result) for each in shown}
 
 
-@router.post("/runs/{uuid:run_id}/effects", auth=auth.WORK, response={201: ProposedJSON, 200: ProposedJSON}, openapi_extra=KEYED)
+@router.post(
+    "/runs/{uuid:run_id}/effects", auth=auth.WORK, response={201: ProposedJSON, 200: ProposedJSON}, openapi_extra=KEYED
+)
 def propose_effect(request: HttpRequest, run_id: UUID, body: ProposeBody) -> HttpResponse:
     """Propose an effect outside a commit (a checkpoint of its own), or `accept` a recorded outcome by name. Needs an Idempotency-Key."""
     caller = auth.caller(request)

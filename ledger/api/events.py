@@ -26,7 +26,7 @@ _JSON = re.compile(r"application/(?:[\w.+-]+\+)?json", re.IGNORECASE)
 _DOCUMENTED = {
     "requestBody": {
         "required": True,
-        "description": "Structured mode as shown; or binary mode: `ce-id`, `ce-source`, `ce-type`, `ce-specversion` as headers, the data as the body.",
+        "description": "Structured mode as shown; or binary mode: the attributes as `ce-…` headers, the data as the body.",
         "content": {STRUCTURED: {"schema": {"$ref": "#/components/schemas/EventBody"}}},
     }
 }

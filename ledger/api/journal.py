@@ -18,7 +18,9 @@ router = Router(tags=["record"])
 
 JSON_LINES = "application/jsonl"
 _LINES = {
-    "responses": {200: {"content": {JSON_LINES: {"schema": {"type": "string", "description": "One EntryJSON a line."}}}}}
+    "responses": {
+        200: {"content": {JSON_LINES: {"schema": {"type": "string", "description": "One EntryJSON a line."}}}}
+    }
 }
 
 

@@ -32,7 +32,9 @@ def _validator(reference: str) -> Any:
 def check(method: str, path: str, response: Any) -> None:
     """The answer's status, media type and body are among those that the document names for this call."""
     media = response.get("Content-Type", "").split(";")[0]
-    found = [methods[method.lower()] for route, methods in _routes() if route.fullmatch(path) and method.lower() in methods]
+    found = [
+        methods[method.lower()] for route, methods in _routes() if route.fullmatch(path) and method.lower() in methods
+    ]
     if not found:
         assert response.status_code in (404, 405)
         return

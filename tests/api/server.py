@@ -20,7 +20,12 @@ from tests.conventions.sources import ROOT
 
 def _environment(directory: Path) -> dict[str, str]:
     name = str(connection.settings_dict["NAME"])
-    found = {**os.environ, "RESUMEAPP_MODE": "test", "RESUMEAPP_VAR": str(directory), "DJANGO_SETTINGS_MODULE": "resumeapp.settings"}
+    found = {
+        **os.environ,
+        "RESUMEAPP_MODE": "test",
+        "RESUMEAPP_VAR": str(directory),
+        "DJANGO_SETTINGS_MODULE": "resumeapp.settings",
+    }
     if connection.vendor == "postgresql":
         found["DATABASE_URL"] = found["DATABASE_URL"].rsplit("/", 1)[0] + "/" + name
     else:

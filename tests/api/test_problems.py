@@ -77,11 +77,21 @@ def _params() -> dict[str, object]:
 
 def test_every_code_has_its_row_in_the_documents_table() -> None:
     text = (ROOT / "docs" / "api.md").read_text()
-    rows = {line.split("|")[1].strip(" `"): line.split("|")[2].strip() for line in text.splitlines() if line.startswith("| `")}
+    rows = {
+        line.split("|")[1].strip(" `"): line.split("|")[2].strip()
+        for line in text.splitlines()
+        if line.startswith("| `")
+    }
     assert {code: str(status) for code, status in STATUS.items()} == {code: rows.get(code) for code in STATUS}
     assert set(rows) == set(STATUS)
 
 
 def test_every_code_makes_a_whole_problem() -> None:
     for code, status in STATUS.items():
-        refused(ApiEdge(lambda _, code=code: problems.problem(LedgerError(code, "reason", "remedy")))(RequestFactory().get("/api/v1/x")), status, code)
+        refused(
+            ApiEdge(lambda _, code=code: problems.problem(LedgerError(code, "reason", "remedy")))(
+                RequestFactory().get("/api/v1/x")
+            ),
+            status,
+            code,
+        )

@@ -9,8 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.api.conftest import Http, claim_body, commit_body, proposal
-from tests.world import World
+from tests.api.conftest import Http, claim_body, commit_body
 
 pytestmark = pytest.mark.postgres_only
 
