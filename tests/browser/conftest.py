@@ -32,7 +32,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-REFUSAL = re.compile(r"the server responded with a status of (\d+)")
+REFUSAL = re.compile(r"(?:the server responded with a status of|Response Status Error Code) (\d+)")
 
 
 class _Quiet(WSGIRequestHandler):

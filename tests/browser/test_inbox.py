@@ -61,7 +61,7 @@ def test_a_denial_without_a_reason_comes_back_to_the_field_and_then_counts(
     page = opened(open_page, world, request)
     console.expected.add(422)
     deny(page)
-    expect(page.get_by_text("A denial needs a reason")).to_be_visible()
+    expect(page.locator("#reason-error")).to_contain_text("A denial needs a reason")
     field = page.get_by_label("Reason or comment")
     expect(field).to_be_focused()
     field.fill(TYPED)
@@ -90,7 +90,7 @@ def test_without_javascript_a_refused_denial_keeps_the_page(world: World, open_p
     page = opened(open_page, world, request, scripts=False)
     console.expected.add(422)
     deny(page)
-    expect(page.get_by_text("A denial needs a reason")).to_be_visible()
+    expect(page.locator("#reason-error")).to_contain_text("A denial needs a reason")
     assert not votes(request)
 
 
