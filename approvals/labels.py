@@ -1,7 +1,7 @@
 """Words for what the record holds as codes: one table for verbs, one for each kind of state, cause and reason.
 
-A verb's sentence may name `{effect}`, `{target}`, `{transition}`, `{next}`, `{attempt}`, `{decision}` and `{worker}`; what an entry doesn't tell is left out by
-`tidy`. Nothing here is written by agents.
+A verb's sentence may name `{effect}`, `{target}`, `{transition}`, `{attempt}`, `{decision}` and `{worker}`; what an entry doesn't tell is left out
+by `tidy`. Nothing here is written by agents.
 """
 
 from __future__ import annotations
@@ -180,7 +180,8 @@ def verb(code: str) -> tuple[str, str]:
 
 def tidy(sentence: str) -> str:
     """A sentence without the places that its entry didn't fill."""
-    return re.sub(r"\s+", " ", EMPTY_QUOTES.sub("", sentence)).strip(" ,")
+    told = re.sub(r"\s+", " ", EMPTY_QUOTES.sub("", sentence)).strip(" ,")
+    return told[:1].upper() + told[1:]
 
 
 def reason(code: str) -> str:

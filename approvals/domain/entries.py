@@ -32,7 +32,7 @@ class Told:
     verb: str
     lines: tuple[Line, ...]
     effects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By effect id: `name` and `target`, for entries that only name the effect."""
+    """`name` and `target` of effects by their id, and by that of a request for them, for entries that only name the row."""
     workers: Mapping[str, str] = field(default_factory=dict)
     """By worker id: its name."""
 
@@ -92,6 +92,9 @@ def _effect_id(told: Told) -> str:
         found = told.first(table).get(column)
         if found:
             return str(found)
+    asked = next(told.of("approval_request"), None)
+    if asked is not None and asked.key in told.effects:
+        return asked.key
     for table in ("effect", "wait_member"):
         line = next(told.of(table), None)
         if line is not None:
@@ -186,7 +189,7 @@ def _decision(told: Told) -> Iterator[str]:
     answers = [line.fields.get("answer") for line in told.of("wake_check")]
     if answers:
         yield f"{answers.count('pass')} of {len(answers)} checks passed"
-    yield from (words(code) for code in reasons[:4] if code != "checks:passed")
+    yield from (words(code.partition(":")[2] or code) for code in reasons[:4] if code != "checks:passed")
 
 
 def _people(told: Told) -> Iterator[str]:

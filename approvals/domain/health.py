@@ -95,7 +95,7 @@ def _waiting(head: Any, around: Around, now: datetime) -> Standing:
     open_members = [member for member in around.members if member.state == MemberState.OPEN]
     what = _awaited(wait, open_members, names)
     overdue = wait.due_at + OVERDUE_AFTER <= now
-    late = "Its time has passed." if overdue else f"Without it {DEADLINES[wait.on_deadline]} at its deadline."
+    late = "Its time has passed." if overdue else f"If nothing comes, {DEADLINES[wait.on_deadline]} at its deadline."
     actor = _who(open_members, names)
     return Standing(f"{what}. {late}", actor, "overdue" if overdue else "")
 

@@ -73,6 +73,7 @@ def run(user: User, tenant: Tenant, run_id: UUID, before: int | None = None) -> 
     asked = run_parts.requests_of(tenant, run_id)
     by_effect = {request.subject_id: request.pk for request in reversed(asked)}
     named = {str(e.pk): {"name": e.name, "target": e.target.name} for e in found}
+    named |= {str(request.pk): named[str(request.subject_id)] for request in asked if str(request.subject_id) in named}
     timeline, older = timelines.of_run(tenant, run_id, named, before)
     stands = standing(head, around, facts.read().now)
     attention, attention_href = _attention(tenant, found, around.handoff)

@@ -111,7 +111,7 @@ def wakes(tenant: Tenant, run_id: UUID, names: Mapping[str, str]) -> tuple[WakeL
 
 
 def _wake(decision: Decision, checks: Sequence[WakeCheck], names: Mapping[str, str]) -> WakeLine:
-    reasons = [words(str(code)) for code in decision.reasons if code != "checks:passed"]
+    reasons = [words(str(code).partition(":")[2] or str(code)) for code in decision.reasons if code != "checks:passed"]
     return WakeLine(
         id=decision.pk,
         decision=decision.decision,
