@@ -118,7 +118,9 @@ class Run:
         """Take in what the processes reported, and end them."""
         for process in self.processes:
             self.trial.acks += [line["ack"] for line in process.of_kind("ack")]
-            self.notes.setdefault("met", []).extend(code for line in process.of_kind("refused") for code in [line["code"]])
+            self.notes.setdefault("met", []).extend(
+                code for line in process.of_kind("refused") for code in [line["code"]]
+            )
             process.close()
 
 
@@ -320,7 +322,9 @@ def found_pending(run: Run) -> None:
     """The look-up finds the refund still pending; later it settles."""
     _block_after_apply(run, "outcome_pending")
     unknown = run.wait_effect("unknown")
-    until(15, lambda: run.record.rows("ledger_effect_report", "effect_id = %s AND answer = 'in_progress'", unknown["id"]))
+    until(
+        15, lambda: run.record.rows("ledger_effect_report", "effect_id = %s AND answer = 'in_progress'", unknown["id"])
+    )
     run.sample("pending at the target", pay=["unknown", 1, 1])
     run.scene.control("POST", "settle", {"key": unknown["key"], "status": "settled"})
     take_over(run, "refunds/2")
