@@ -2,10 +2,11 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-browser
+.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-crash test-browser crash
 
 PYTHON ?= python3
 N ?= 100
+POINTS ?= a,b,c,d
 WORKERS ?= 2
 BIN := .venv/bin
 SETTINGS := RESUMEAPP_MODE=test
@@ -56,20 +57,26 @@ check-tools: $(DEV_STAMP)
 	  echo "  apt-get install -y --no-install-recommends chromium fonts-dejavu-core" >&2; exit 1; }
 
 test-sqlite: $(DEV_STAMP) ## All but browser tests, on SQLite
-	RESUMEAPP_TEST_DB=sqlite $(BIN)/python -m pytest -m "not browser and not postgres_only" -n $(WORKERS)
+	RESUMEAPP_TEST_DB=sqlite $(BIN)/python -m pytest -m "not browser and not crash and not postgres_only" -n $(WORKERS)
 
 test-postgres: $(DEV_STAMP) ## All but browser tests, on a PostgreSQL of their own
-	RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest -m "not browser and not sqlite_only" -n $(WORKERS)
+	RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest -m "not browser and not crash and not sqlite_only" -n $(WORKERS)
+
+test-crash: check-tools ## The short form of the crash trials, on both databases
+	$(BIN)/python -m pytest -m crash tests/crash
 
 test-browser: check-tools ## Tests in a real Chromium
 ifneq ($(wildcard tests/browser/test_*.py),)
 	RESUMEAPP_CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest -m browser tests/browser
 endif
 
-test: check-tools ## Everything: lint, SQLite, PostgreSQL, browser
+test: check-tools ## Everything: lint, SQLite, PostgreSQL, crash trials, browser
 	@phase() { local began=$$SECONDS; echo "== $$1"; $(MAKE) --no-print-directory "$$1"; \
 	  echo "== $$1 took $$((SECONDS - began)) s"; }; \
-	  phase lint; phase test-sqlite; phase test-postgres; phase test-browser
+	  phase lint; phase test-sqlite; phase test-postgres; phase test-crash; phase test-browser
+
+crash: check-tools ## Kill processes at their worst moments, N trials of each point (N=100, POINTS=a,b,c,d or all)
+	$(BIN)/python -m tests.crash --trials $(N) --points $(POINTS)
 
 lock: ## Lock requirements/*.in with hashes
 	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet uv; }

@@ -231,6 +231,9 @@ RESUMEAPP_SEND_BY_SECONDS = env.integer(
 RESUMEAPP_CLEARANCE_SECONDS = env.integer(
     "RESUMEAPP_CLEARANCE_SECONDS", 300, "A wake's leave to go on is good for this long.", low=1
 )
+RESUMEAPP_CHECK_SECONDS = env.integer(
+    "RESUMEAPP_CHECK_SECONDS", 30, "Who checks a wake is taken for dead after this long, and another one does.", low=1
+)
 RESUMEAPP_STATE_LIMIT_BYTES = env.integer(
     "RESUMEAPP_STATE_LIMIT_BYTES",
     1_048_576,

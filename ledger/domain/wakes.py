@@ -111,19 +111,18 @@ def queue(draft: Draft, view: RunView, reason: str, due_at: datetime | None = No
         draft.move("wake", wake.id, {"state": wake.state}, reasons=reasons, due_at=min(due, wake.due_at))
 
 
-CHECKED_WITHIN = timedelta(seconds=60)
 ATTEMPTS = 3
 
 
-def begin(draft: Draft, wake: WakeRow) -> None:
-    """Take a due wake, or one whose checker is taken for dead. The attempt counts before the work."""
+def begin(draft: Draft, wake: WakeRow, within: timedelta) -> None:
+    """Take a due wake, or one whose checker is taken for dead: it has so long. The attempt counts before the work."""
     draft.move(
         "wake",
         wake.id,
         {"state": wake.state, "attempt": wake.attempt},
         state=WakeState.CHECKING,
         attempt=wake.attempt + 1,
-        until=draft.at + CHECKED_WITHIN,
+        until=draft.at + within,
     )
 
 

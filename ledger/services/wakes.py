@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
+
+from django.conf import settings
 
 from ledger.domain import decisions, transitions, wakes
 from ledger.domain.change import Change
@@ -34,7 +36,7 @@ def begin(run_id: UUID) -> WakeRow | None:
         if view.head.status is not Status.WAKING:
             wakes.drop(draft, wake)
             return draft.change(), None
-        wakes.begin(draft, wake)
+        wakes.begin(draft, wake, timedelta(seconds=settings.RESUMEAPP_CHECK_SECONDS))
         return draft.change(), wake.id
 
     taken, _ = writer.settle(lambda: run_view(run_id), rule)

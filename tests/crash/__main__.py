@@ -1,14 +1,14 @@
 """Kill workers, webs and timers at their worst moments, let others finish, and have it judged.
 
-`python -m tests.crash --trials N --db sqlite|postgres|both [--points a,b,…] [--seed S] [--keep DIR]` prints a row for each point and database and ends
-non-zero unless all zeros hold.
+`python -m tests.crash --trials N --db sqlite|postgres|both [--points a,b,…] [--seed S] [--keep DIR]` prints a row for each point and database
+and ends non-zero unless all zeros hold.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-from tests.crash.harness import MAIN_POINTS, Row, every_point, run_points
+from tests.crash.harness import MAIN_POINTS, SLOTS, Row, every_point, run_points
 from tests.crash.scene import Scene
 
 
@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--db", choices=("sqlite", "postgres", "both"), default="both")
     parser.add_argument("--points", default=",".join(MAIN_POINTS), help=f"of {', '.join(every_point())}, or all")
     parser.add_argument("--seed", type=int, default=1, help="the first trial's; the others count on")
-    parser.add_argument("--slots", type=int, default=16, help="trials at the same time")
+    parser.add_argument("--slots", type=int, default=SLOTS, help="trials at the same time")
     parser.add_argument("--keep", type=Path, help="keep database, logs and case here")
     options = parser.parse_args(arguments)
     points = every_point() if options.points == "all" else options.points.split(",")

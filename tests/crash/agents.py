@@ -92,7 +92,7 @@ def _raw_propose(ctx: Context[Any], request: dict[str, Any]) -> None:
     """Past the client's own comparison, straight to the ledger."""
     proposal = {"name": "pay", "target": "payments", "tool": "payments.goodwill", "request": request}
     proposal["resource"] = f"orders/{request['order']}"
-    ctx._client.propose(ctx._held.run_id, ctx._held.fence, ctx._position.seq, proposal)
+    ctx._holding._propose("pay", proposal)
 
 
 def _renamed() -> Workflow[Any]:

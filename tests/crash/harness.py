@@ -12,13 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tests.crash import judge
 from tests.crash.judge import ZEROS, Finding
 from tests.crash.processes import ROOT
 from tests.crash.scene import Scene, Slot, until
 from tests.crash.trials import POINTS, Run, begin, run_trial, take_over
 
+SLOTS = 20
+"""Trials at the same time: each waits for its lease most of the time."""
 MAIN_POINTS = ("a", "b", "c", "d")
+JUDGE = ROOT / "tests" / "crash" / "judge.py"
 LOG_READER = ROOT / "examples" / "sandbox" / "log.py"
 _SHOWN = 12
 
@@ -30,7 +32,9 @@ def every_point() -> list[str]:
 
 def commit_id() -> str:
     """What is being tested, for the line that reproduces a failure."""
-    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     return found.stdout.strip() or "unknown"
 
 
@@ -64,7 +68,9 @@ class Row:
         for finding in self.findings[:_SHOWN]:
             seed = seeds.get(finding.trial, 0)
             again = f"python -m tests.crash --trials 1 --db {self.kind} --points {self.point} --seed {seed}"
-            lines.append(f"  {finding.kind} in {finding.trial}: {finding.text}\n    seed {seed}, commit {commit_id()}: {again}")
+            lines.append(
+                f"  {finding.kind} in {finding.trial}: {finding.text}\n    seed {seed}, commit {commit_id()}: {again}"
+            )
         if len(self.findings) > _SHOWN:
             lines.append(f"  … and {len(self.findings) - _SHOWN} more")
         return "\n".join(lines)
@@ -86,7 +92,7 @@ class Row:
 
 
 def run_points(scene: Scene, points: Sequence[str], trials: int, seed: int) -> Iterator[Row]:
-    """One point after the other, each with its trials side by side, each judged from the witnesses when all of its trials are over."""
+    """One point after the other, each with its trials side by side, judged from the witnesses when all of them are over."""
     for point in points:
         began = time.monotonic()
         play = _wakes if point == "wake" else _side_by_side
@@ -119,7 +125,7 @@ def _side_by_side(scene: Scene, point: str, seeds: range) -> tuple[list[Run], li
 
 
 def _wakes(scene: Scene, point: str, seeds: range) -> tuple[list[Run], list[int]]:
-    """Timers are killed at a statement of a wake, one after the other; each time the next one finds what was left. In rounds of as many as there are slots."""
+    """Timers are killed at a statement of a wake, one after the other; the next one finds what was left. In rounds of as many as there are slots."""
     runs: list[Run] = []
     killed: list[int] = []
     left = list(seeds)
@@ -175,7 +181,7 @@ def _wake_round(scene: Scene, runs: list[Run]) -> list[int]:
 
 
 def _judged(scene: Scene, point: str, runs: list[Run]) -> list[Finding]:
-    """Write the case down, and have the judge read it in a process of its own as well as here for the findings."""
+    """Write the case down, and have it judged by an interpreter of its own."""
     case = {
         "database": scene.kind,
         "address": scene.record_address,
@@ -183,19 +189,24 @@ def _judged(scene: Scene, point: str, runs: list[Run]) -> list[Finding]:
         "log_place": str(scene.sandbox.data),
         "trials": [asdict(run.trial) for run in runs],
     }
-    (scene.home / f"case-{point}.json").write_text(json.dumps(case))
-    record = scene.record()
-    try:
-        found = judge.judge_all([run.trial for run in runs], record, judge.read_log(LOG_READER, scene.sandbox.data))
-    finally:
-        record.close()
+    place = scene.home / f"case-{point}.json"
+    place.write_text(json.dumps(case))
+    command = [sys.executable, "-I", str(JUDGE), str(place)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = [Finding(**json.loads(line)) for line in ran.stdout.splitlines()]
+    if ran.returncode != bool(found):
+        found.append(Finding("ERROR", "-", f"the judge ended with {ran.returncode}: {ran.stderr[-500:]}"))
     found += [Finding("ERROR", run.trial.id, run.error) for run in runs if run.error]
     found += [
         Finding("ERROR", run.trial.id, f"worker B ran the code of worker A: {run.digests}")
         for run in runs
-        if len(run.digests) > 1 and run.digests[0][1] == run.digests[-1][1]
+        if _same(run)
     ]
     if found:
         scene.kept = True
         print(f"kept for reading: {scene.home}", file=sys.stderr)
     return found
+
+
+def _same(run: Run) -> bool:
+    return len(run.digests) > 1 and run.digests[0][1] == run.digests[-1][1]

@@ -12,8 +12,9 @@ import sys
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -236,10 +237,13 @@ def _blind_resends(trial: Trial, facts: Facts, log: Log) -> Found:
     for effect in facts.effects:
         sent = sorted(log.mutating.get(effect["key"], ()), key=lambda entry: entry.seq)
         reports = [report for report in facts.reports if report["effect_id"] == effect["id"]]
-        for before, after in zip(sent, sent[1:], strict=False):
+        for before, after in pairwise(sent):
             between = [r for r in reports if moment(before.at) <= r["reported_at"] <= moment(after.at)]
             if not any(_allows_another(report) for report in between):
-                yield BLIND_RESEND, f"request {after.seq} repeats {before.seq} under {effect['key']} with nothing recorded between"
+                yield (
+                    BLIND_RESEND,
+                    f"request {after.seq} repeats {before.seq} under {effect['key']} with nothing recorded between",
+                )
         permits = [permit for permit in facts.permits if permit["effect_id"] == effect["id"]]
         allowed = len(permits) + sum(report["kind"] == "replay" for report in reports)
         if len(sent) > allowed:
@@ -345,7 +349,7 @@ def _moves(effect: Row, facts: Facts) -> Found:
         for change in json.loads(entry["content"])["changes"]:
             if change["object"] == f"effect:{effect['id']}" and "state" in change["fields"]:
                 states.append((change["fields"]["state"], entry))
-    for (before, _), (after, entry) in zip(states, states[1:], strict=False):
+    for (before, _), (after, entry) in pairwise(states):
         if before == "in_flight" and after == "failed" and entry["actor"].startswith("system:"):
             yield STATE, f"{effect['name']} went from in_flight to failed by {entry['actor']} at entry {entry['seq']}"
         if before == "committed" and after != "committed":
@@ -365,9 +369,15 @@ def _at_the_end(trial: Trial, facts: Facts, log: Log) -> Found:
         if against and not effect["disputed"]:
             yield STATE, f"at the end {effect['name']} is {against}"
         if effect["state"] == "committed" and applied and effect["reference"] != applied[0].reference:
-            yield STATE, f"{effect['name']} is recorded as {effect['reference']}, the target calls it {applied[0].reference}"
+            yield (
+                STATE,
+                f"{effect['name']} is recorded as {effect['reference']}, the target calls it {applied[0].reference}",
+            )
     if status == "completed" and len(log.by_order.get(trial.order, ())) != 1:
-        yield STATE, f"completed, and the log has {len(log.by_order.get(trial.order, ()))} refunds of order {trial.order}"
+        yield (
+            STATE,
+            f"completed, and the log has {len(log.by_order.get(trial.order, ()))} refunds of order {trial.order}",
+        )
 
 
 def judge_all(trials: Sequence[Trial], record: Record, log: Log) -> list[Finding]:
@@ -381,15 +391,14 @@ def judge_all(trials: Sequence[Trial], record: Record, log: Log) -> list[Finding
 
 
 def main(arguments: list[str]) -> int:
-    """Judge a case that a harness wrote down; 1 when anything was found."""
+    """Judge a case that a harness wrote down: a JSON line for each finding; 1 when there is any."""
     case = json.loads(Path(arguments[0]).read_text())
     record = Record(case["database"], case["address"])
     found = judge_all(
         [Trial(**trial) for trial in case["trials"]], record, read_log(case["log_reader"], case["log_place"])
     )
     for finding in found:
-        print(f"{finding.kind}: {finding.trial}: {finding.text}")
-    print(json.dumps({kind: sum(one.kind == kind for one in found) for kind in ZEROS}))
+        print(json.dumps(asdict(finding)))
     return 1 if found else 0
 
 

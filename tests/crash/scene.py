@@ -51,8 +51,12 @@ class Person:
         self._host = host
         self._cookies: dict[str, str] = {}
         self._send("GET", "/sign-in/", None, {})
-        form = urlencode({"username": email, "password": password, "csrfmiddlewaretoken": self._cookies["resumeapp_csrf"]})
-        status, _ = self._send("POST", "/sign-in/", form.encode(), {"Content-Type": "application/x-www-form-urlencoded"})
+        form = urlencode(
+            {"username": email, "password": password, "csrfmiddlewaretoken": self._cookies["resumeapp_csrf"]}
+        )
+        status, _ = self._send(
+            "POST", "/sign-in/", form.encode(), {"Content-Type": "application/x-www-form-urlencoded"}
+        )
         if status != 302:
             raise Refused(f"sign-in of {email}: {status}")
 
@@ -60,7 +64,9 @@ class Person:
         """Vote on what was read. Raises Refused."""
         body = {"decision": choice, "revision": revision, "digest": digest}
         headers = {"Content-Type": "application/json", "X-CSRFToken": self._cookies["resumeapp_csrf"]}
-        status, content = self._send("POST", f"/api/v1/approvals/{request}/decision", json.dumps(body).encode(), headers)
+        status, content = self._send(
+            "POST", f"/api/v1/approvals/{request}/decision", json.dumps(body).encode(), headers
+        )
         if status >= 400:
             raise Refused(f"decision on {request}: {status} {content[:300].decode(errors='replace')}")
         return json.loads(content)

@@ -1,16 +1,9 @@
 """Roles of the product's processes: set up, web, timer. Loaded once by the forge, before any connection."""
 
-import os
 import socketserver
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.crash.settings")
-
-import django
-
-django.setup()
 
 from django.core.management import call_command
 
@@ -31,14 +24,18 @@ def seed(args: dict[str, Any], report: int, control: int) -> None:
     """Make `count` tenants, each with a person who approves, an agent with a key, a target and a policy."""
     from tests.crash.seed import tenant
 
-    Line(report, control).say("done", tenants=[tenant(args["payments"], args["call_limit"]) for _ in range(args["count"])])
+    Line(report, control).say(
+        "done", tenants=[tenant(args["payments"], args["call_limit"]) for _ in range(args["count"])]
+    )
 
 
 def timer(args: dict[str, Any], report: int, control: int) -> None:
     """The timer process; with `nth`, it blocks at that statement, counted from the first one that begins a wake."""
     line = Line(report, control)
     if args.get("nth"):
-        plan = Plan(line, args["nth"], args["after"], lambda sql: "UPDATE ledger_wake " in sql or "UPDATE \"ledger_wake\"" in sql)
+        plan = Plan(
+            line, args["nth"], args["after"], lambda sql: "UPDATE ledger_wake " in sql or 'UPDATE "ledger_wake"' in sql
+        )
         plan.install()
         plan.begin()
     line.say("started")

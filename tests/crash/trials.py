@@ -8,12 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from tests.crash.judge import Record, Trial, moment
+from tests.crash.judge import Record, Trial
 from tests.crash.processes import Gone, Process
-from tests.crash.scene import LEASE_SECONDS, Scene, Slot, until
+from tests.crash.scene import LEASE_SECONDS, Scene, Slot, call, until
+from tests.postgres import free_port
 
 TRIAL_SECONDS = 40.0
 ENDED = ("completed", "failed", "cancelled", "blocked")
+
+
+class Unexpected(Exception):
+    """A scenario didn't meet what it is about."""
 
 
 @dataclass(slots=True)
@@ -27,6 +32,7 @@ class Run:
     point: str
     seed: int
     chance: random.Random
+    amount: int
     processes: list[Process] = field(default_factory=list)
     digests: list[tuple[str, str]] = field(default_factory=list)
     kills: list[int] = field(default_factory=list)
@@ -112,7 +118,9 @@ class Run:
         """Take in what the processes reported, and end them."""
         for process in self.processes:
             self.trial.acks += [line["ack"] for line in process.of_kind("ack")]
-            self.notes.setdefault("met", []).extend(code for line in process.of_kind("refused") for code in [line["code"]])
+            self.notes.setdefault("met", []).extend(
+                code for line in process.of_kind("refused") for code in [line["code"]]
+            )
             process.close()
 
 
@@ -121,8 +129,6 @@ def begin(scene: Scene, slot: Slot, point: str, seed: int, flow: str) -> Run:
     chance = random.Random(seed)
     order = f"{point}-{seed}-{uuid4().hex[:8]}"
     amount = chance.randrange(100, 90_000)
-    from tests.crash.scene import call
-
     call(scene.sandbox.host, "PUT", f"/orders/{order}", {"customer": "Ann", "amount_minor": 100_000, "currency": "EUR"})
     body = {
         "workflow": flow.partition("/")[0],
@@ -133,7 +139,7 @@ def begin(scene: Scene, slot: Slot, point: str, seed: int, flow: str) -> Run:
     run_id = scene.api(slot, "POST", "/runs", body)["run"]["id"]
     trial = Trial(f"{scene.kind}/{point}/{seed}", run_id, order, LEASE_SECONDS, ["completed"], 0.0)
     trial.acks.append({"kind": "run", "run": run_id})
-    return Run(scene, slot, scene.record(), trial, point, seed, chance)
+    return Run(scene, slot, scene.record(), trial, point, seed, chance, amount)
 
 
 def look_fault(run: Run) -> str:
@@ -217,8 +223,6 @@ def waiting(run: Run) -> None:
 
 def in_commit(run: Run) -> None:
     """The web process is killed at a statement of a commit, and started again; in half of the trials the worker is killed too."""
-    from tests.postgres import free_port
-
     nth, after = run.chance.randint(1, 3 if run.scene.kind == "postgres" else 14), run.chance.random() < 0.5
     port = free_port()
     web = run.scene.start_web(port, nth, after)
@@ -289,14 +293,22 @@ def _goodwill(run: Run, flow: str, points: tuple[str, ...]) -> None:
 
 def other_amount(run: Run) -> None:
     """The model proposes another amount when it runs again: the recorded one stays."""
-    effect_before = run.trial.samples
     _goodwill(run, "goodwill/2-other-amount", ("before_call", "settled"))
-    assert effect_before
+    _must_have_met(run, "effect-differs")
+    paid = run.scene.control("GET", "applied?prefix=ra_")["keys"].get((run.effect() or {"key": ""})["key"], {})
+    if paid.get("amounts") != [run.amount]:
+        raise Unexpected(f"paid {paid.get('amounts')}, recorded was {run.amount}")
+
+
+def _must_have_met(run: Run, code: str) -> None:
+    if code not in [line["code"] for process in run.processes for line in process.of_kind("refused")]:
+        raise Unexpected(f"no worker was refused with {code}")
 
 
 def renamed(run: Run) -> None:
     """The new code names the effect otherwise: refused until the old one is accounted for, and still one refund."""
     _goodwill(run, "goodwill/2-renamed", ("before_call", "settled"))
+    _must_have_met(run, "effects-unaccounted")
 
 
 def found_refused(run: Run) -> None:
@@ -310,7 +322,9 @@ def found_pending(run: Run) -> None:
     """The look-up finds the refund still pending; later it settles."""
     _block_after_apply(run, "outcome_pending")
     unknown = run.wait_effect("unknown")
-    until(15, lambda: run.record.rows("ledger_effect_report", "effect_id = %s AND answer = 'in_progress'", unknown["id"]))
+    until(
+        15, lambda: run.record.rows("ledger_effect_report", "effect_id = %s AND answer = 'in_progress'", unknown["id"])
+    )
     run.sample("pending at the target", pay=["unknown", 1, 1])
     run.scene.control("POST", "settle", {"key": unknown["key"], "status": "settled"})
     take_over(run, "refunds/2")
@@ -352,6 +366,3 @@ def run_trial(scene: Scene, slot: Slot, point: str, seed: int) -> Run:
         run.trial.ended_at = time.time()
         run.record.close()
     return run
-
-
-__all__ = ["POINTS", "Run", "begin", "moment", "run_trial", "take_over"]
