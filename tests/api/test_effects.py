@@ -14,7 +14,6 @@ from tests.api.conftest import Http, commit_body, entries, proposal, refused
 from tests.clock import Clock
 from tests.world import World
 
-
 PERMIT, SETTLE = 5, 4
 """Statements beyond authentication's one."""
 
