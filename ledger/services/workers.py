@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from typing import Any, Final
 
 from django.db import connection
 
@@ -28,8 +28,8 @@ def note(caller: Caller, offer: Offer) -> None:
     at = facts.clock()
     offers = facts.json_text({name: list(versions) for name, versions in offer.versions.items()})
     cast = "::jsonb" if connection.vendor == "postgresql" else ""
-    values = (offer.worker_id, caller.tenant_id, caller.key_id, offer.name, offer.code_digest, offers)
-    params = list(values) if connection.vendor == "postgresql" else [to_sqlite(value) for value in values]
+    values: list[Any] = [offer.worker_id, caller.tenant_id, caller.key_id, offer.name, offer.code_digest, offers]
+    params = values if connection.vendor == "postgresql" else [to_sqlite(value) for value in values]
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO ledger_worker (id, tenant_id, key_id, name, code_digest, offers, started_at, seen_at)"

@@ -163,7 +163,7 @@ def test_an_effect_whose_outcome_stayed_unknown_is_resolved_by_hand(
     invoice = "2001" if scripts else "2002"
     page = sign_in("operator")
     page.goto("/t/harbour/reconcile/")
-    page.get_by_role("row").filter(has_text=f"invoice {invoice}").get_by_role("link").first.click()
+    page.get_by_role("listitem").filter(has_text=f"invoice {invoice}").get_by_role("link").first.click()
     page.get_by_label("It was done").check()
     page.get_by_label("Evidence").fill("The bank's statement of today lists it, seen in the payment service.")
     page.get_by_label("Reference at wires").fill(f"statement line {invoice}")

@@ -170,9 +170,16 @@ def fill_sandbox(payments: str) -> None:
 
 
 def lose_the_wires_answers(payments: str) -> None:
-    """The next wires are paid and their answers lost on the way; refunds are slow. Faults don't outlive the sandbox, so they are armed at each start."""
+    """The next wires are paid and their answers lost on the way; refunds are slow.
+
+    Faults don't outlive the sandbox, so they are armed at each start.
+    """
     send("POST", f"{payments}/_control/faults", {"fault": "reset_mid_body", "times": 2, "path": "/wires"})
-    send("POST", f"{payments}/_control/faults", {"fault": "slow", "times": 1000, "path": "/refunds", "seconds": 6})
+    send(
+        "POST",
+        f"{payments}/_control/faults",
+        {"fault": "slow", "times": 1000, "method": "POST", "path": "/refunds", "seconds": 6},
+    )
 
 
 def send(method: str, url: str, document: dict[str, Any]) -> None:
