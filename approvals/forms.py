@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -10,6 +11,8 @@ from django.http import QueryDict
 
 from approvals import receipts
 from approvals.domain.decisions import Receipt
+
+_DIGEST = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +38,7 @@ def _seen(data: QueryDict, request_id: UUID, person_id: UUID) -> tuple[int, byte
     receipt = receipts.read(sealed, request_id, person_id)
     if receipt is None or not (revision.isascii() and revision.isdigit() and len(revision) < 9):
         return None
-    try:
-        return int(revision), bytes.fromhex(digest), receipt
-    except ValueError:
-        return None
+    return (int(revision), bytes.fromhex(digest), receipt) if _DIGEST.fullmatch(digest) else None
 
 
 def _text(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Words for what the record holds as codes: one table for verbs, one for each kind of state, cause and reason.
 
-A verb's sentence may name `{effect}`, `{target}`, `{transition}`, `{next}`, `{attempt}`, `{decision}` and `{who}`; what an entry doesn't tell is left out by
-`tidy`. Nothing here is written by agents.
+A verb's sentence may name `{effect}`, `{target}`, `{transition}`, `{attempt}`, `{decision}` and `{worker}`; what an entry doesn't tell is left out
+by `tidy`. Nothing here is written by agents.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 VERBS: Mapping[str, tuple[str, str]] = {
     # verb: (sentence, state whose icon stands beside it)
     "run.start": ("Started", "running"),
-    "run.claim": ("Claimed for “{transition}”", "running"),
+    "run.claim": ("Claimed by {worker}", "running"),
     "run.release": ("Given back by its worker", "waking"),
     "run.cancel": ("Asked to be cancelled", "cancel"),
     "checkpoint.commit": ("Finished “{transition}”", "pass"),
@@ -25,7 +25,8 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "effect.withdraw": ("“{effect}” withdrawn", "withdrawn"),
     "effect.accept": ("Outcome of “{effect}” taken over", "accepted"),
     "effect.lapse": ("Outcome of “{effect}” became unknown", "unknown"),
-    "effect.look": ("{target} asked about “{effect}”", "reconcile"),
+    "effect.look": ("Asked {target} about “{effect}”", "reconcile"),
+    "effect.refuse": ("Leave to call “{effect}” refused", "denied"),
     "effect.replay": ("“{effect}” sent again as a question, same key, same bytes", "reconcile"),
     "effect.verdict": ("“{effect}” settled by hand", "reconcile"),
     "event.receive": ("Event received", "met"),
@@ -35,10 +36,11 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "wake.queue": ("Woken", "queued"),
     "wake.begin": ("Wake checks began", "checking"),
     "wake.decide": ("Wake decided: {decision}", "resume"),
-    "handoff.accept": ("Handoff taken", "accepted"),
+    "handoff.own": ("Handoff taken", "accepted"),
+    "handoff.give_back": ("Handoff given back", "open"),
     "handoff.close": ("Handoff closed", "closed"),
-    "request.decide": ("Vote recorded on “{effect}”", "approved"),
-    "request.vote": ("Vote recorded on “{effect}”", "approved"),
+    "request.approve": ("“{effect}” approved", "approved"),
+    "request.deny": ("“{effect}” denied", "denied"),
     "request.expire": ("Nobody decided on “{effect}” in time", "expired"),
     "request.withdraw_vote": ("Vote on “{effect}” taken back", "withdrawn"),
     "grant.revoke": ("Leave for “{effect}” revoked", "revoked"),
@@ -125,6 +127,7 @@ CAUSES: Mapping[str, str] = {
     "superseded": "replaced by a new plan",
     "cancelled": "the run was cancelled",
     "lapse": "its worker was lost",
+    "lease": "its worker was lost",
     "answer_by": "no answer in time",
     "worker": "its worker couldn’t tell",
 }
@@ -177,7 +180,8 @@ def verb(code: str) -> tuple[str, str]:
 
 def tidy(sentence: str) -> str:
     """A sentence without the places that its entry didn't fill."""
-    return re.sub(r"\s+", " ", EMPTY_QUOTES.sub("", sentence)).strip(" ,")
+    told = re.sub(r"\s+", " ", EMPTY_QUOTES.sub("", sentence)).strip(" ,")
+    return told[:1].upper() + told[1:]
 
 
 def reason(code: str) -> str:

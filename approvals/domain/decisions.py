@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
@@ -113,15 +114,15 @@ def check_voter(asked: Asked, ballot: Ballot, excluded: frozenset[UUID], standin
         )
 
 
-def check_open(asked: Asked, view: RunView, ballot: Ballot) -> None:
-    """Is it still the question that the person read? Raises LedgerError `already-decided`, `wrong-state`, `expired` or `changed`."""
+def check_pending(asked: Asked, now: datetime) -> None:
+    """Is there still something to decide? Raises LedgerError `already-decided`, `wrong-state` or `expired`."""
     request = asked.request
     if request.state in (RequestState.APPROVED, RequestState.DENIED):
         last = max(asked.votes, key=lambda vote: vote.voted_at, default=None)
         raise LedgerError(
             "already-decided",
-            f"this was {request.state} before your vote came in",
-            "Nothing is left to decide; your vote was not counted.",
+            f"this was {request.state} before you came",
+            "Nothing is left to decide; nothing of yours was counted.",
             state=str(request.state),
             decided_by=str(last.voter_id) if last else None,
             decided_at=request.closed_at.isoformat() if request.closed_at else None,
@@ -134,13 +135,19 @@ def check_open(asked: Asked, view: RunView, ballot: Ballot) -> None:
             state="withdrawn",
             cause=request.cause,
         )
-    if request.state is RequestState.EXPIRED or view.now >= request.decide_by:
+    if request.state is RequestState.EXPIRED or now >= request.decide_by:
         raise LedgerError(
             "expired",
             "the time to decide is over; nothing was done",
             "The agent can ask again.",
             decide_by=request.decide_by.isoformat(),
         )
+
+
+def check_open(asked: Asked, view: RunView, ballot: Ballot) -> None:
+    """Is it still the question that the person read? Raises LedgerError as `check_pending` does, or `changed`."""
+    check_pending(asked, view.now)
+    request = asked.request
     effect = view.effect(request.subject_id)
     if (
         ballot.seen_revision != request.revision

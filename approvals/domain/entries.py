@@ -32,16 +32,15 @@ class Told:
     verb: str
     lines: tuple[Line, ...]
     effects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By effect id: `name` and `target`, for entries that only name the effect."""
+    """`name` and `target` of effects by their id, and by that of a request for them, for entries that only name the row."""
+    workers: Mapping[str, str] = field(default_factory=dict)
+    """By worker id: its name."""
 
     def of(self, table: str) -> Iterator[Line]:
         return (line for line in self.lines if line.table == table)
 
     def first(self, table: str) -> Mapping[str, Any]:
         return next((line.fields for line in self.of(table)), {})
-
-    def actors(self) -> set[str]:
-        return {self.actor}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +52,15 @@ class Sentence:
     state: str
 
 
-def read(document: Mapping[str, Any], effects: Mapping[str, Mapping[str, str]]) -> Told:
+def read(
+    document: Mapping[str, Any], effects: Mapping[str, Mapping[str, str]], workers: Mapping[str, str] | None = None
+) -> Told:
     """An entry's parsed bytes as lines."""
     lines = []
     for change in document["changes"]:
         table, _, key = change["object"].partition(":")
         lines.append(Line(table, key, str(change.get("from", "")), change.get("fields", {})))
-    return Told(document["seq"], document["actor"], document["verb"], tuple(lines), effects)
+    return Told(document["seq"], document["actor"], document["verb"], tuple(lines), effects, workers or {})
 
 
 def sentence(told: Told) -> Sentence:
@@ -81,6 +82,7 @@ def _slots(told: Told) -> dict[str, Any]:
         "target": effect.get("target", "") or "its target",
         "transition": checkpoint.get("last_transition") or told.first("run_head").get("transition", ""),
         "attempt": permit.get("attempt", ""),
+        "worker": told.workers.get(str(told.first("lease").get("worker_id", "")), "") or "a worker",
         "decision": DECISIONS.get(kind, words(kind)) if kind else "again",
     }
 
@@ -90,6 +92,9 @@ def _effect_id(told: Told) -> str:
         found = told.first(table).get(column)
         if found:
             return str(found)
+    asked = next(told.of("approval_request"), None)
+    if asked is not None and asked.key in told.effects:
+        return asked.key
     for table in ("effect", "wait_member"):
         line = next(told.of(table), None)
         if line is not None:
@@ -157,6 +162,12 @@ def _reports(told: Told) -> Iterator[str]:
             yield f"reference {line.fields['reference']}"
 
 
+def _lease(told: Told) -> Iterator[str]:
+    version = told.first("lease").get("version")
+    if version:
+        yield f"version {version}"
+
+
 def _permit(told: Told) -> Iterator[str]:
     fields = told.first("permit")
     if fields.get("grant_id"):
@@ -178,7 +189,7 @@ def _decision(told: Told) -> Iterator[str]:
     answers = [line.fields.get("answer") for line in told.of("wake_check")]
     if answers:
         yield f"{answers.count('pass')} of {len(answers)} checks passed"
-    yield from (words(code) for code in reasons[:4] if code != "checks:passed")
+    yield from (words(code.partition(":")[2] or code) for code in reasons[:4] if code != "checks:passed")
 
 
 def _people(told: Told) -> Iterator[str]:
@@ -203,6 +214,7 @@ def _handoff(told: Told) -> Iterator[str]:
 
 _TELLS: tuple[Callable[[Told], Iterator[str]], ...] = (
     _decision,
+    _lease,
     _checkpoint,
     _effects,
     _reports,

@@ -61,9 +61,10 @@ def standing(head: Any, around: Around, now: datetime) -> Standing:
     status = Status(head.status)
     if status in DONE:
         disputed = any(effect.disputed for effect in around.effects)
-        return Standing(DONE[status], "nobody needs to", "disputed" if disputed else "")
+        return Standing(DONE[status], "", "disputed" if disputed else "")
     found = _STANDINGS[status](head, around, now)
-    health = found.health or _outcomes(around)
+    health = _outcomes(around) if found.health != "blocked" else found.health
+    health = health or found.health
     intent = ENDS.get(Intent(head.intent), "")
     sentence = f"{found.sentence} It is {intent}." if intent else found.sentence
     return Standing(sentence, found.actor, health)
@@ -94,7 +95,7 @@ def _waiting(head: Any, around: Around, now: datetime) -> Standing:
     open_members = [member for member in around.members if member.state == MemberState.OPEN]
     what = _awaited(wait, open_members, names)
     overdue = wait.due_at + OVERDUE_AFTER <= now
-    late = "Its time has passed." if overdue else f"Without it {DEADLINES[wait.on_deadline]} at its deadline."
+    late = "Its time has passed." if overdue else f"If nothing comes, {DEADLINES[wait.on_deadline]} at its deadline."
     actor = _who(open_members, names)
     return Standing(f"{what}. {late}", actor, "overdue" if overdue else "")
 
@@ -123,7 +124,7 @@ def _who(members: Sequence[Any], names: dict[Any, str]) -> str:
         return "an approver"
     if "event" in kinds:
         return "whoever sends the event"
-    return "the reconciler, or an operator" if "effect" in kinds else "nobody needs to"
+    return "the reconciler, or an operator" if "effect" in kinds else ""
 
 
 def _waking(head: Any, around: Around, now: datetime) -> Standing:
@@ -135,7 +136,9 @@ def _waking(head: Any, around: Around, now: datetime) -> Standing:
     if wake.due_at > now:
         return Standing("Will be checked again soon.", "the wake check")
     late = wake.due_at + OVERDUE_AFTER <= now
-    return Standing(f"Is checked before “{head.transition}” may go on.", "the wake check", "unchecked" if late else "")
+    if late:
+        return Standing(f"A check before “{head.transition}” is overdue.", "the sweep", "unchecked")
+    return Standing(f"Is checked before “{head.transition}” may go on.", "the wake check")
 
 
 def _ready(head: Any, around: Around, now: datetime) -> Standing:

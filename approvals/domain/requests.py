@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from ledger.domain.authority import Requirement
@@ -191,6 +191,42 @@ def close(draft: Draft, request: RequestRow, event: str, cause: str = "", to: Re
         state=state,
         cause=cause,
         closed_at=draft.at,
+    )
+
+
+CARRIED = "carried"
+"""Entry point of a vote that was taken over from the revision before, about the same subject."""
+
+
+class Cast(Protocol):
+    """A vote as it was cast."""
+
+    voter_id: UUID
+    choice: str
+    reason_body_id: UUID | None
+    reason_commitment: bytes | memoryview[int] | None
+    receipt_digest: bytes | memoryview[int]
+    renderer: str
+    voted_at: datetime
+
+
+def carry(draft: Draft, request: RequestRow, vote: Cast, groups: list[str]) -> None:
+    """The same vote, on the revision that follows the request's present one."""
+    draft.insert(
+        "vote",
+        id=draft.mint(),
+        run_id=draft.stream.id,
+        request_id=request.id,
+        revision=request.revision + 1,
+        voter_id=vote.voter_id,
+        choice=Choice(vote.choice),
+        reason_body_id=vote.reason_body_id,
+        reason_commitment=None if vote.reason_commitment is None else bytes(vote.reason_commitment),
+        receipt_digest=bytes(vote.receipt_digest),
+        renderer=vote.renderer,
+        groups=groups,
+        entry_point=CARRIED,
+        voted_at=vote.voted_at,
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 from uuid import UUID
 
 from approvals.templatetags.console import visible_text as shown
-from ledger.models import Agent, User
+from ledger.models import Agent, User, Worker
 
 SYSTEM = {
     "sweep": "resumeapp, sweep",
@@ -39,6 +40,14 @@ def names(tenant_id: UUID, actors: Iterable[str]) -> Callable[[str], str]:
         return SYSTEM.get(row, f"resumeapp, {shown(row)}") if kind == "system" else shown(actor)
 
     return name
+
+
+def workers(tenant_id: UUID, documents: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Names of the worker processes that these entries gave leases to, by id as text: one query."""
+    changes = [change for document in documents for change in document["changes"]]
+    ids = {change["fields"].get("worker_id") for change in changes if change["object"].startswith("lease:")}
+    rows = Worker.objects.of(tenant_id).filter(pk__in=[row for row in ids if row])
+    return {str(pk): shown(name) for pk, name in rows.values_list("pk", "name")}
 
 
 def _uuid(text: str) -> UUID | None:

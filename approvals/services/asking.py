@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from approvals.domain import requests as rules
-from approvals.domain.quorum import reached
+from approvals.domain.quorum import counts, reached
 from approvals.domain.requests import Asking, Choice, RequestRow, RequestState, RevisionRow
 from approvals.models import Revision, Vote
 from approvals.services import standing
@@ -55,6 +55,8 @@ class People:
             rules.open_request(draft, asking)
         elif not _same(request, before, asking):
             rules.revise(draft, asking, request, before)
+            if before is not None and _lost_votes(view, asking, before):
+                carry(draft, view, request, before, _approving(view, request, before))
         grant = grant_of(view, ask.effect.id)
         if grant is not None:
             void_grant(draft, grant, ask.reason)
@@ -105,3 +107,35 @@ def _same(request: RequestRow, before: RevisionRow | None, asking: Asking) -> bo
         and request.digest == asking.effect.subject_digest
         and before.requirement_digest == asking.needs.digest()
     )
+
+
+def _lost_votes(view: RunView, asking: Asking, before: RevisionRow) -> bool:
+    """Is the very same asked again only because a vote behind its live grant lost its right?"""
+    grant = view.grant_for(asking.effect.id)
+    return (
+        grant is not None
+        and view.now < grant.use_by
+        and grant.subject_digest == before.subject_digest == asking.effect.subject_digest
+        and grant.requirement_digest == before.requirement_digest == asking.needs.digest()
+    )
+
+
+def carry(draft: Draft, view: RunView, request: RequestRow, before: RevisionRow, votes: Iterable[Vote]) -> None:
+    """Take over those of the votes that still count, marked as carried; what they lack is for others to give.
+
+    Votes that would make the quorum by themselves aren't carried: somebody has to look.
+    """
+    known = list(votes)
+    groups = standing.groups_of(
+        {vote.voter_id for vote in known} - excluded(view), view.head.workflow_id, view.run.tenant_id
+    )
+    if reached(before.needs.rules, groups):
+        return
+    for vote in known:
+        if vote.voter_id in groups and counts(before.needs.rules, groups[vote.voter_id]):
+            rules.carry(draft, request, vote, sorted(groups[vote.voter_id]))
+
+
+def _approving(view: RunView, request: RequestRow, revision: RevisionRow) -> Iterable[Vote]:
+    votes = Vote.objects.of(view.run.tenant_id).filter(request_id=request.id, revision=revision.number)
+    return votes.filter(choice=Choice.APPROVE).order_by("voted_at")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -87,6 +87,18 @@ class Card:
         return self.request.state == RequestState.PENDING and self.now < self.request.decide_by
 
     @property
+    def stale(self) -> bool:
+        """Is the newest look older than the target's freshness allows for a call?"""
+        newest = self.newest or self.proposed
+        limit = timedelta(seconds=self.effect.target.freshness)
+        return self.pending and self.looks and (newest is None or self.now - newest.at > limit)
+
+    @property
+    def looks(self) -> bool:
+        """Can the target be asked again about the resource?"""
+        return self.pending and self.reads and bool(self.effect.resource) and self.effect.target.observe is not None
+
+    @property
     def state(self) -> str:
         """The state as people should read it: past its decide-by a request is expired, whatever the sweep has got to."""
         late = self.request.state == RequestState.PENDING and not self.pending
@@ -104,11 +116,13 @@ def seen_request(person: User, tenant: Tenant, request_id: UUID) -> ApprovalRequ
 
 
 def token(request: ApprovalRequest, now: datetime) -> str:
-    """A short word that changes whenever the card would: revision, votes, state by the clock, what became of the effect, newest look."""
+    """A short word that changes whenever the card would: revision, votes, state by the clock, what became of the effect, the target's version."""
     effect = Effect.objects.of(request.tenant_id).filter(pk=request.subject_id)
     look = Observation.objects.of(request.tenant_id).filter(target=OuterRef("target"), resource=OuterRef("resource"))
     head = RunHead.objects.of(request.tenant_id).filter(pk=request.run_id)
-    state, newest = effect.values_list("state", Subquery(look.order_by("-observed_at").values("pk")[:1])).first() or (
+    state, newest = effect.values_list(
+        "state", Subquery(look.order_by("-observed_at").values("version")[:1])
+    ).first() or (
         "",
         None,
     )

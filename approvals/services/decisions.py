@@ -70,7 +70,7 @@ def decide(
         entry_point=EntryPoint(entry_point),
         receipt=receipt,
     )
-    place = _place(ballot)
+    place = find(ballot.voter, request_id)
     for _ in range(writer.TRIES):
         try:
             with transaction.atomic(durable=True):
@@ -81,26 +81,28 @@ def decide(
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
+    """The run and the workflow type that a request belongs to."""
+
     run_id: UUID
     workflow: WorkflowType
 
 
-def _place(ballot: Ballot) -> _Place:
-    """Where the request belongs, for those who see it."""
-    seen = permissions.visible(ballot.voter, Verb.SEE)
-    rows = ApprovalRequest.objects.across_tenants().filter(pk=ballot.request_id, subject_kind=EFFECT, workflow__in=seen)
+def find(person: UUID, request_id: UUID) -> Place:
+    """Where the request belongs, for those who see it. Raises LedgerError `not-found`."""
+    seen = permissions.visible(person, Verb.SEE)
+    rows = ApprovalRequest.objects.across_tenants().filter(pk=request_id, subject_kind=EFFECT, workflow__in=seen)
     found = rows.values_list("run_id", "workflow_id", "tenant_id").first()
     if found is None:
         raise _unseen()
     run_id, workflow_id, tenant_id = found
-    return _Place(run_id, WorkflowType(pk=workflow_id, tenant_id=tenant_id))
+    return Place(run_id, WorkflowType(pk=workflow_id, tenant_id=tenant_id))
 
 
-def _decide(ballot: Ballot, place: _Place) -> DecisionAnswer:
+def _decide(ballot: Ballot, place: Place) -> DecisionAnswer:
     locks.run_head(place.run_id)
-    view = run_view(place.run_id, place.workflow.tenant_id, **_parts(ballot.request_id))
-    asked = _asked(view)
+    view = run_view(place.run_id, place.workflow.tenant_id, **request_parts(ballot.request_id))
+    asked = read_asked(view)
     if not permissions.can(ballot.voter, Verb.SEE, place.workflow):
         raise _unseen()
     if rules.repeated(asked, ballot):
@@ -116,7 +118,8 @@ def _decide(ballot: Ballot, place: _Place) -> DecisionAnswer:
     return _answer(asked, ballot, state, grant_id, groups, repeated=False)
 
 
-def _parts(request_id: UUID) -> dict[str, Part]:
+def request_parts(request_id: UUID) -> dict[str, Part]:
+    """The parts that `read_asked` wants to find in a view's extras."""
     return {
         "decided": Part("approval_request", "t.id = %s", (request_id,)),
         "decided_revision": Part(
@@ -134,7 +137,9 @@ def _parts(request_id: UUID) -> dict[str, Part]:
     }
 
 
-def _asked(view: RunView) -> Asked:
+def read_asked(view: RunView) -> Asked:
+    """The request with its current revision and votes."""
+
     def first(name: str) -> dict[str, Any]:
         return view.extras[name][0]
 

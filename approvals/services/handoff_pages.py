@@ -72,6 +72,7 @@ class HandoffPage:
     severity: str
     facts: tuple[Fact, ...]
     wake: WakeLine | None
+    about: EffectLine | None
     done: tuple[EffectLine, ...]
     unknown: tuple[EffectLine, ...]
     not_started: tuple[EffectLine, ...]
@@ -157,8 +158,7 @@ def handoff(user: User, tenant: Tenant, handoff_id: UUID) -> HandoffPage:
     operates = permissions.can(user, Verb.OPERATE, found.run.workflow)
     of_run = Effect.objects.of(tenant).filter(Q(run_id=found.run_id)).select_related("target")
     effects = effect_lines.lines(tenant, list(of_run.order_by("proposed_at", "pk")[:MOST_EFFECTS]), may_see=payloads)
-    wakes = run_parts.wakes(tenant, found.run_id)
-    wake = next((line for line in wakes if line.id == found.decision_id), wakes[0] if wakes else None)
+    wakes = run_parts.wakes(tenant, found.run_id, {str(line.id): line.name for line in effects})
     note = bodies([found.note_id], tenant.pk).get(found.note_id) if found.note_id else None
     unknown = tuple(line for line in effects if line.state in {"unknown", "in_flight"} or line.disputed)
     is_open = found.state in OPEN_HANDOFFS
@@ -169,7 +169,8 @@ def handoff(user: User, tenant: Tenant, handoff_id: UUID) -> HandoffPage:
         state=found.state,
         severity=found.severity,
         facts=_facts(tenant, found),
-        wake=wake,
+        wake=next((line for line in wakes if line.id == found.decision_id), None),
+        about=next((line for line in effects if line.id == found.effect_id), None),
         done=tuple(line for line in effects if line.state == "committed" and not line.disputed),
         unknown=unknown,
         not_started=tuple(line for line in effects if line.state in {"proposed", "failed", "withdrawn"}),

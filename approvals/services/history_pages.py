@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils.dateparse import parse_date
 
 from approvals.labels import VERBS
+from approvals.models import ApprovalRequest
 from approvals.services import timelines
 from approvals.services.pieces import Item, short
 from approvals.templatetags.console import visible_text as shown
@@ -83,6 +84,12 @@ def history(user: User, tenant: Tenant, asked: Filter) -> History:
         .filter(run_id__in=ids)
         .order_by("-proposed_at")
         .values_list("pk", "name", "target__name")[: SHOWN * 20]
+    }
+    asked_for = ApprovalRequest.objects.of(tenant).filter(run_id__in=ids).order_by("-opened_at")
+    effects |= {
+        str(pk): effects[str(subject)]
+        for pk, subject in asked_for.values_list("pk", "subject_id")[: SHOWN * 20]
+        if str(subject) in effects
     }
     items = timelines.items(tenant, found, effects)
     return History(

@@ -66,7 +66,7 @@ def newer_for(person: User, tenant: Tenant, since: datetime) -> int:
 
 
 def impossible_for(person: User, tenant: Tenant) -> list[tuple[UUID, str, list[str]]]:
-    """Pending requests that nobody, or too few people, could approve: id, workflow and the groups that lack people, for who operates or administers."""
+    """Pending requests that too few people could approve: id, workflow and the groups that lack people, for operators and administrators."""
     types = permissions.visible(person, Verb.OPERATE) | permissions.visible(person, Verb.ADMINISTER)
     watched = {workflow.pk: workflow for workflow in types.filter(tenant=tenant)}
     rows = ApprovalRequest.objects.of(tenant).filter(state=RequestState.PENDING, workflow__in=list(watched))

@@ -202,9 +202,9 @@ def effect(user: User, tenant: Tenant, effect_id: UUID) -> EffectPage:
 
 
 def _headline(effect: Effect, amount: str) -> str:
-    worth = f" of {amount}" if amount else ""
+    worth = f": {amount}" if amount else ""
     place = f" for {shown(effect.resource)}" if effect.resource else ""
-    return f"{shown(effect.name)}{worth}{place} at {shown(effect.target.name)}"
+    return f"“{shown(effect.name)}”{worth}{place} at {shown(effect.target.name)}"
 
 
 _SITUATIONS = {
@@ -255,7 +255,7 @@ def _facts(tenant: Tenant, effect: Effect, amount: str, payloads: bool) -> tuple
         Fact("Reference", shown(effect.reference), mono=True, copy_text=shown(effect.reference)),
         Fact("Run", shown(effect.run.task), href=reverse("run", args=[tenant.slug, effect.run_id])),
         *((Fact("First allowed", time=effect.first_permit_at),) if effect.first_permit_at else ()),
-        *((Fact("Asked again", time=effect.due_at, note="by itself"),) if effect.state == EffectState.UNKNOWN else ()),
+        *((Fact("Asked by itself", time=effect.due_at, note="next"),) if effect.state == EffectState.UNKNOWN else ()),
     )
 
 

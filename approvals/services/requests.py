@@ -12,22 +12,22 @@ from ledger.domain.change import Change
 from ledger.domain.effects import WithdrawCause
 from ledger.domain.views import RunView
 from ledger.domain.waits import Outcome
-from ledger.services import authority, facts, writer
+from ledger.services import facts, writer
 from ledger.services.drafts import run_draft
 from ledger.services.views import run_view
 
 
 def expire_due(limit: int = 100) -> int:
-    """Say of pending requests past their decide-by that they expired, and tell the agents; then the same of grants past their use-by.
+    """Say of pending requests past their decide-by that they expired, and tell the agents.
 
-    Deciding looks at the clock itself, so nothing rests on this having run. Answers how many Changes were made. Safe to repeat.
+    Deciding looks at the clock itself, so nothing rests on this having run. Answers how many runs were told. Safe to repeat.
     """
     now = facts.read().now
     due = ApprovalRequest.objects.across_tenants().filter(
         state=RequestState.PENDING, decide_by__lte=now, run__isnull=False
     )
     runs = list(dict.fromkeys(due.order_by("decide_by").values_list("run_id", flat=True)[:limit]))
-    return sum(map(expire_of, runs)) + authority.expire_grants(limit)
+    return sum(map(expire_of, runs))
 
 
 def expire_of(run_id: UUID) -> bool:

@@ -19,7 +19,7 @@ from approvals.templatetags.console import visible_text as shown
 from ledger.domain.identity import Verb
 from ledger.domain.runs import ENDED
 from ledger.models import Agent, Effect, Handoff, RunHead, Tenant, User, Worker
-from ledger.services import facts, permissions
+from ledger.services import explain, facts, permissions
 
 MOST_EFFECTS = 50
 NOBODY = UUID(int=0)
@@ -73,6 +73,7 @@ def run(user: User, tenant: Tenant, run_id: UUID, before: int | None = None) -> 
     asked = run_parts.requests_of(tenant, run_id)
     by_effect = {request.subject_id: request.pk for request in reversed(asked)}
     named = {str(e.pk): {"name": e.name, "target": e.target.name} for e in found}
+    named |= {str(request.pk): named[str(request.subject_id)] for request in asked if str(request.subject_id) in named}
     timeline, older = timelines.of_run(tenant, run_id, named, before)
     stands = standing(head, around, facts.read().now)
     attention, attention_href = _attention(tenant, found, around.handoff)
@@ -82,7 +83,7 @@ def run(user: User, tenant: Tenant, run_id: UUID, before: int | None = None) -> 
         workflow=shown(head.workflow.name),
         status=head.status,
         intent=head.intent,
-        stands=Standing(shown(stands.sentence), shown(stands.actor), stands.health),
+        stands=Standing(shown(explain.explain(run_id, tenant.pk).sentence), shown(stands.actor), stands.health),
         attention=attention,
         attention_href=attention_href,
         text=shown(head.run.text) if payloads else "",
@@ -91,7 +92,7 @@ def run(user: User, tenant: Tenant, run_id: UUID, before: int | None = None) -> 
         owner=_owner(tenant, head),
         next=_next(head, around.clearance),
         wait=run_parts.wait(tenant, run_id, effects, by_effect),
-        wakes=run_parts.wakes(tenant, run_id),
+        wakes=run_parts.wakes(tenant, run_id, {key: line["name"] for key, line in named.items()}),
         effects=effect_lines.lines(tenant, found[:MOST_EFFECTS], may_see=payloads),
         more_effects=len(found) > MOST_EFFECTS,
         checkpoints=run_parts.checkpoints(tenant, run_id, may_see=payloads),

@@ -101,17 +101,17 @@ class AuthorityLine:
     href: str = ""
 
 
-def wakes(tenant: Tenant, run_id: UUID) -> tuple[WakeLine, ...]:
-    """The last decisions, newest first, each with its checks as a matrix of recorded against observed."""
+def wakes(tenant: Tenant, run_id: UUID, names: Mapping[str, str]) -> tuple[WakeLine, ...]:
+    """The last decisions, newest first, each with its checks as a matrix of recorded against observed. `names` are those of effects, by id."""
     found = list(Decision.objects.of(tenant).filter(run_id=run_id).order_by("-decided_at", "-pk")[:MOST_DECISIONS])
     checks: dict[UUID, list[WakeCheck]] = defaultdict(list)
     for check in WakeCheck.objects.of(tenant).filter(decision_id__in=[d.pk for d in found]).order_by("ordinal")[:300]:
         checks[check.decision_id].append(check)
-    return tuple(_wake(decision, checks[decision.pk]) for decision in found)
+    return tuple(_wake(decision, checks[decision.pk], names) for decision in found)
 
 
-def _wake(decision: Decision, checks: Sequence[WakeCheck]) -> WakeLine:
-    reasons = [words(str(code)) for code in decision.reasons if code != "checks:passed"]
+def _wake(decision: Decision, checks: Sequence[WakeCheck], names: Mapping[str, str]) -> WakeLine:
+    reasons = [words(str(code).partition(":")[2] or str(code)) for code in decision.reasons if code != "checks:passed"]
     return WakeLine(
         id=decision.pk,
         decision=decision.decision,
@@ -121,18 +121,21 @@ def _wake(decision: Decision, checks: Sequence[WakeCheck]) -> WakeLine:
         rule=decision.rule_version,
         facts=bytes(decision.facts_digest).hex()[:12],
         transition=shown(decision.transition),
-        checks=tuple(
-            CheckLine(
-                label=CHECKS.get(check.name, words(check.name).capitalize())
-                + (f", {shown(check.subject)}" if check.subject else ""),
-                answer=check.answer,
-                recorded=shown(check.recorded),
-                observed=shown(check.observed),
-                reason=shown(words(check.reason)),
-            )
-            for check in checks
-        ),
+        checks=tuple(_check(check, names) for check in checks),
         passed=sum(check.answer == "pass" for check in checks),
+    )
+
+
+def _check(check: WakeCheck, names: Mapping[str, str]) -> CheckLine:
+    """A check's subject is an effect's id, or another row's, which tells people nothing. One that observed no value says its reason there."""
+    label = CHECKS.get(check.name, words(check.name).capitalize())
+    said = words(check.reason)
+    return CheckLine(
+        label=f"{label}, “{shown(names[check.subject])}”" if check.subject in names else label,
+        answer=check.answer,
+        recorded=shown(check.recorded) or "–",
+        observed=shown(check.observed or said),
+        reason=shown(said) if check.observed else "",
     )
 
 

@@ -16,6 +16,9 @@ from ledger.domain import journal
 from ledger.models import JournalEntry, Tenant
 
 SHOWN = 25
+QUIET = ("wake.begin",)
+"""Verbs that tell nothing which the next entry doesn't: the history has them, a run's timeline hasn't."""
+
 ANCHORS = {"wake.": "#wakes", "checkpoint.": "#checkpoints", "request.": "#authority", "grant.": "#authority"}
 
 
@@ -23,7 +26,7 @@ def of_run(
     tenant: Tenant, run_id: UUID, effects: Mapping[str, Mapping[str, str]], before: int | None = None
 ) -> tuple[tuple[Item, ...], int | None]:
     """A page of a run's timeline, and the sequence before which the next page goes on."""
-    rows = JournalEntry.objects.of(tenant).filter(stream_id=run_id, kind="run")
+    rows = JournalEntry.objects.of(tenant).filter(stream_id=run_id, kind="run").exclude(verb__in=QUIET)
     if before is not None:
         rows = rows.filter(seq__lt=before)
     found = list(rows.order_by("-seq")[: SHOWN + 1])
@@ -33,7 +36,9 @@ def of_run(
 
 def items(tenant: Tenant, rows: Sequence[JournalEntry], effects: Mapping[str, Mapping[str, str]]) -> tuple[Item, ...]:
     """Entries as items, in their order."""
-    told = [(row, entries.read(journal.parsed(bytes(row.content)), effects)) for row in rows]
+    documents = [journal.parsed(bytes(row.content)) for row in rows]
+    workers = actors.workers(tenant.pk, documents)
+    told = [(row, entries.read(document, effects, workers)) for row, document in zip(rows, documents, strict=True)]
     name = actors.names(tenant.pk, {entry.actor for _, entry in told})
     return tuple(_item(row, entry, name, tenant.slug) for row, entry in told)
 

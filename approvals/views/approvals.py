@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from approvals.domain.decisions import EntryPoint
 from approvals.domain.requests import Choice
 from approvals.forms import Decision
+from approvals.looks import look_again
 from approvals.services import cards, decisions
 from approvals.services.decisions import DecisionAnswer
 from approvals.views import counts, errors
@@ -39,6 +40,18 @@ def approval_newer(request: TenantRequest, request_id: UUID) -> HttpResponse:
     if request.GET.get("since") == cards.token(found, facts.read().now):
         return HttpResponse(status=204)
     return render(request, "approvals/_card.html", _card(request, request_id))
+
+
+@require_POST
+@tenant_page
+def approval_look(request: TenantRequest, request_id: UUID) -> HttpResponse:
+    """Look at the target again. For htmx only the target's part comes back, with the receipt of what is shown now: nothing typed is touched."""
+    seen = look_again(request.person, cards.card_for(request.person, request.tenant, request_id))
+    if errors.is_htmx(request):
+        return render(request, "approvals/_looked.html", _card(request, request_id, unseen=not seen))
+    if not seen:
+        messages.warning(request, "The target could not be seen just now; what is shown is the last known state.")
+    return redirect("approval", request.tenant.slug, request_id)
 
 
 @require_POST

@@ -139,7 +139,7 @@ def target(card: Card) -> dict[str, Any]:
     moved = before.version != newest.version
     then, now = visible_text(before.version), visible_text(newest.version)
     return {
-        "said": f"It was version {then} then." if moved else f"Unchanged, last seen {ago(newest.at, card.now)}.",
+        "said": f"It was version {then} then." if moved else f"Last seen {ago(newest.at, card.now)}.",
         "moved": moved,
         "known": True,
         "at": newest.at,

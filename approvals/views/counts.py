@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import QuerySet
 
-from approvals.services import inbox
-from ledger.domain.effects import EffectState
-from ledger.domain.handoffs import HandoffState
-from ledger.domain.identity import Verb
-from ledger.models import Effect, Handoff, Tenant, User
-from ledger.services import permissions
+from approvals.services import handoff_pages, inbox, reconcile_pages
 
 if TYPE_CHECKING:
     from approvals.views.access import TenantRequest
@@ -24,8 +19,8 @@ def badges(request: TenantRequest) -> dict[str, str]:
     person, tenant = request.person, request.tenant
     waiting = {
         "inbox": inbox.pending_for(person, tenant),
-        "reconcile": to_reconcile(person, tenant),
-        "handoffs": open_handoffs(person, tenant),
+        "reconcile": reconcile_pages.waiting_for(person, tenant),
+        "handoffs": handoff_pages.open_for(person, tenant),
     }
     return {name: bounded(rows) for name, rows in waiting.items()}
 
@@ -36,18 +31,3 @@ def bounded(rows: QuerySet[Any]) -> str:
     if count > MOST:
         return f"{MOST:,}+"
     return f"{count:,}" if count else ""
-
-
-def to_reconcile(person: User, tenant: Tenant) -> QuerySet[Effect]:
-    """Effects with an unknown outcome, in workflows that the person operates."""
-    types = permissions.visible(person, Verb.OPERATE).filter(tenant=tenant)
-    rows: QuerySet[Effect] = Effect.objects.of(tenant).filter(state=EffectState.UNKNOWN, run__workflow__in=types)
-    return rows
-
-
-def open_handoffs(person: User, tenant: Tenant) -> QuerySet[Handoff]:
-    """Handoffs that nobody has closed, in workflows that the person operates."""
-    types = permissions.visible(person, Verb.OPERATE).filter(tenant=tenant)
-    states = (HandoffState.OPEN, HandoffState.ACCEPTED)
-    rows: QuerySet[Handoff] = Handoff.objects.of(tenant).filter(state__in=states, run__workflow__in=types)
-    return rows

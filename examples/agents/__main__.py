@@ -27,7 +27,11 @@ def main(arguments: list[str]) -> int:
         known = ", ".join(f"{type} {version}" for type, version in sorted(WORKFLOWS))
         print(f"no workflow {options.workflow} {options.version}; there are: {known}", file=sys.stderr)
         return 2
-    key = _key(options.key_file)
+    try:
+        key = _key(options.key_file)
+    except OSError as error:
+        print(f"the key file can't be read: {error.strerror}", file=sys.stderr)
+        return 2
     if not key:
         print(f"give the agent's key in a file (--key-file) or in {KEY_VARIABLE}", file=sys.stderr)
         return 2
@@ -52,7 +56,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m examples.agents", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m examples.agents", description=__doc__, allow_abbrev=False)
     parser.add_argument("--workflow", required=True)
     parser.add_argument("--version", required=True)
     parser.add_argument("--server", required=True, help="base URL of the server")

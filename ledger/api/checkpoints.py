@@ -10,7 +10,7 @@ from ninja import Query, Router
 from ledger.api import auth, markdown
 from ledger.api.answers import answer
 from ledger.api.effects import effects_json
-from ledger.api.parsing import check_size, document, idempotency_key, known_query
+from ledger.api.parsing import KEYED, check_size, document, idempotency_key, known_query
 from ledger.api.shapes.checkpoints import (
     CheckpointPage,
     CheckpointRead,
@@ -24,13 +24,20 @@ from ledger.api.shapes.leases import PacketJSON, packet_json
 from ledger.api.shapes.runs import PageQuery
 from ledger.domain.identity import Caller
 from ledger.engine import proposals
-from ledger.services import committed, facts, packets, reads, waits
+from ledger.services import committed, facts, packets, reads
 from ledger.services.packets import Packet
 
-router = Router(tags=["runs"])
+router = Router(tags=["runs"], by_alias=True)
+
+_MARKDOWN = {"responses": {200: {"content": {"text/markdown": {"schema": {"type": "string"}}}}}}
 
 
-@router.post("/runs/{uuid:run_id}/checkpoints", auth=auth.WORK, response={201: CommitAnswer, 200: CommitAnswer})
+@router.post(
+    "/runs/{uuid:run_id}/checkpoints",
+    auth=auth.WORK,
+    response={201: CommitAnswer, 200: CommitAnswer},
+    openapi_extra=KEYED,
+)
 def commit_transition(request: HttpRequest, run_id: UUID, body: CommitBody) -> HttpResponse:
     """Commit a transition: state, effects, wait and next step together. Needs an Idempotency-Key; a repeat is answered with 200."""
     caller = auth.caller(request)
@@ -39,9 +46,6 @@ def commit_transition(request: HttpRequest, run_id: UUID, body: CommitBody) -> H
     wait = body.next.wait
     now = facts.read().now if wait is not None and wait.relative() else None
     made, repeated = proposals.commit(caller, run_id, body.spec(key, document(request), now))
-    if wait is not None:
-        # What came before the wait was committed met nothing: it is looked for now, and again by the sweep.
-        waits.look_after_open(run_id)
     clearance = committed.clearance(made.clearance_id) if made.clearance_id else None
     shown = (
         committed.effects(run_id, [each.name for each in body.propose], _touched(body)) if _has_effects(body) else []
@@ -82,7 +86,7 @@ def read_packet(request: HttpRequest, run_id: UUID) -> HttpResponse:
     return answer(packet_json(_packet(auth.caller(request), run_id), holder=False))
 
 
-@router.get("/runs/{uuid:run_id}/resume-packet.md", auth=auth.READ, response={200: str}, include_in_schema=True)
+@router.get("/runs/{uuid:run_id}/resume-packet.md", auth=auth.READ, response={200: None}, openapi_extra=_MARKDOWN)
 def read_packet_markdown(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """The same for a model's context: byte-identical for the same checkpoint and clearance; what came from outside is fenced as data."""
     packet = _packet(auth.caller(request), run_id)

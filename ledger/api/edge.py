@@ -6,13 +6,16 @@ import re
 from collections.abc import Callable
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.http.response import HttpResponseBase
 
 from ledger.api import problems
 from ledger.domain.errors import LedgerError
 
 PREFIX = "/api/"
+POURED_AWAY = 64 * 1024 * 1024
+"""Bytes of an oversized body that are read and dropped; who announces more sees the connection close."""
+_CHUNK = 64 * 1024
 TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -33,12 +36,26 @@ class ApiEdge:
         return response
 
     def _refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """By its announced length, before a byte of the body is read."""
+        """By its announced length, before anything is kept of the body."""
         limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         announced = request.META.get("CONTENT_LENGTH") or "0"
         if announced.isdecimal() and int(announced) > limit:
+            _pour_away(request, int(announced))
             return problems.problem(problems.too_large(limit))
         return None
+
+
+def _pour_away(request: HttpRequest, announced: int) -> None:
+    """Most clients read the answer only after they have sent everything: a connection closed before shows them no answer at all."""
+    left = min(announced, POURED_AWAY)
+    while left > 0:
+        try:
+            got = len(request.read(min(left, _CHUNK)))
+        except UnreadablePostError:
+            return
+        if not got:
+            return
+        left -= got
 
 
 def traceparent(request: HttpRequest) -> str:

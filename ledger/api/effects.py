@@ -11,7 +11,7 @@ from ninja import Query, Router
 
 from ledger.api import auth
 from ledger.api.answers import answer, stored
-from ledger.api.parsing import idempotency_key, known_query
+from ledger.api.parsing import KEYED, idempotency_key, known_query
 from ledger.api.shapes.effects import (
     EffectJSON,
     EffectPage,
@@ -42,7 +42,9 @@ def effects_json(shown: Sequence[EffectFacts]) -> dict[str, Any]:
     return {each.row.name: effect_json(each.row, each.target, each.request, each.result) for each in shown}
 
 
-@router.post("/runs/{uuid:run_id}/effects", auth=auth.WORK, response={201: ProposedJSON, 200: ProposedJSON})
+@router.post(
+    "/runs/{uuid:run_id}/effects", auth=auth.WORK, response={201: ProposedJSON, 200: ProposedJSON}, openapi_extra=KEYED
+)
 def propose_effect(request: HttpRequest, run_id: UUID, body: ProposeBody) -> HttpResponse:
     """Propose an effect outside a commit (a checkpoint of its own), or `accept` a recorded outcome by name. Needs an Idempotency-Key."""
     caller = auth.caller(request)

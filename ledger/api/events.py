@@ -13,7 +13,7 @@ from ninja import Router
 
 from ledger.api import auth
 from ledger.api.answers import answer
-from ledger.api.shapes.events import EventAnswer, EventBody, event_spec
+from ledger.api.shapes.events import EventAnswer, event_spec
 from ledger.domain.canonical import parse
 from ledger.domain.errors import LedgerError
 from ledger.services import events
@@ -26,8 +26,8 @@ _JSON = re.compile(r"application/(?:[\w.+-]+\+)?json", re.IGNORECASE)
 _DOCUMENTED = {
     "requestBody": {
         "required": True,
-        "description": "Structured mode as shown; or binary mode: `ce-id`, `ce-source`, `ce-type`, `ce-specversion` as headers, the data as the body.",
-        "content": {STRUCTURED: {"schema": EventBody.model_json_schema()}},
+        "description": "Structured mode as shown; or binary mode: the attributes as `ce-…` headers, the data as the body.",
+        "content": {STRUCTURED: {"schema": {"$ref": "#/components/schemas/EventBody"}}},
     }
 }
 

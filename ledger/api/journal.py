@@ -17,6 +17,11 @@ from ledger.services import reads, verify
 router = Router(tags=["record"])
 
 JSON_LINES = "application/jsonl"
+_LINES = {
+    "responses": {
+        200: {"content": {JSON_LINES: {"schema": {"type": "string", "description": "One EntryJSON a line."}}}}
+    }
+}
 
 
 @router.get("/runs/{uuid:run_id}/journal", auth=auth.READ, response=EntryPage)
@@ -35,7 +40,7 @@ def verify_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     return answer(report_json(verify.run(run_id, caller.tenant_id)))
 
 
-@router.get("/runs/{uuid:run_id}/export", auth=auth.READ, response={200: None})
+@router.get("/runs/{uuid:run_id}/export", auth=auth.READ, response={200: None}, openapi_extra=_LINES)
 def export_run(request: HttpRequest, run_id: UUID) -> StreamingHttpResponse:
     """All entries as JSON Lines: enough to verify the chain offline."""
     rows = reads.export(auth.caller(request), run_id)

@@ -20,7 +20,7 @@ from ledger.domain.runs import Fence
 from ledger.services import leases
 from ledger.services.packets import Packet
 
-router = Router(tags=["runs"])
+router = Router(tags=["runs"], by_alias=True)
 
 LOOK_EVERY = 0.25
 """Seconds between two looks of a waiting claim."""

@@ -61,6 +61,23 @@ FenceText = Annotated[
 Name = Annotated[str, Field(min_length=1, max_length=80)]
 
 
+KEYED: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": True,
+            "schema": {
+                "type": "string",
+                "pattern": "^[\\x21-\\x7e]{1,200}$",
+                "description": "Fresh for each new call, the same for a call sent again.",
+            },
+        }
+    ]
+}
+"""What the document says of calls that need a key."""
+
+
 def idempotency_key(request: HttpRequest) -> str:
     """The call's own key: 1 to 200 visible ASCII characters. Raises LedgerError `key-required` or `invalid`."""
     text = request.headers.get("Idempotency-Key")

@@ -9,15 +9,16 @@ from ninja import Query, Router
 
 from ledger.api import auth
 from ledger.api.answers import answer
-from ledger.api.parsing import check_size, idempotency_key, known_query
+from ledger.api.parsing import KEYED, check_size, idempotency_key, known_query
 from ledger.api.shapes.runs import RunAnswer, RunPage, RunQuery, StartBody, run_json
 from ledger.services import reads, runs
+from ledger.services.explain import explain
 from ledger.services.reads import RunFilter
 
 router = Router(tags=["runs"])
 
 
-@router.post("/runs", auth=auth.START, response={201: RunAnswer, 200: RunAnswer})
+@router.post("/runs", auth=auth.START, response={201: RunAnswer, 200: RunAnswer}, openapi_extra=KEYED)
 def start_run(request: HttpRequest, body: StartBody) -> HttpResponse:
     """Start a run. Needs an Idempotency-Key: the same key and content again answers the same run with 200."""
     caller = auth.caller(request)
@@ -40,8 +41,9 @@ def list_runs(request: HttpRequest, query: Query[RunQuery]) -> HttpResponse:
 
 @router.get("/runs/{uuid:run_id}", auth=auth.READ, response=RunAnswer)
 def read_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    """One run. The ETag is its version: it changes with every entry of its journal."""
-    run = reads.run(auth.caller(request), run_id)
-    response = answer({"run": run_json(run)})
+    """One run with its explanation. The ETag is its version: it changes with every entry of its journal."""
+    caller = auth.caller(request)
+    run = reads.run(caller, run_id)
+    response = answer({"run": run_json(run, explain(run_id, caller.tenant_id))})
     response["ETag"] = f'"{run.head.head_seq}"'
     return response

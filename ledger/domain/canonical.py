@@ -23,6 +23,8 @@ from ledger.domain.errors import LedgerError
 
 SAFE_INTEGER = 2**53 - 1
 SALT_BYTES = 16
+DEEPEST = 100
+"""Levels of nesting: what comes later walks a document by recursion and must not run out of stack halfway."""
 _EXPONENT_FROM = 1e21  # RFC 8785 writes an exponent from here on
 _BAD_TEXT = re.compile("[\x00\ud800-\udfff]")
 
@@ -106,8 +108,10 @@ def _constant(text: str) -> Any:
     raise LedgerError("number-out-of-range", f"{text} is not a JSON number", "Send null or a string.")
 
 
-def check_text(value: Any, path: str = "$") -> None:
-    """Refuse NUL and lone surrogates anywhere in a parsed value; the error names the path."""
+def check_text(value: Any, path: str = "$", depth: int = 0) -> None:
+    """Refuse NUL and lone surrogates anywhere in a parsed value, naming the path, and nesting beyond `DEEPEST`."""
+    if depth > DEEPEST:
+        raise LedgerError("malformed-json", f"the document is nested more than {DEEPEST} levels deep", "Flatten it.")
     if isinstance(value, str):
         if _BAD_TEXT.search(value):
             raise LedgerError(
@@ -118,10 +122,10 @@ def check_text(value: Any, path: str = "$") -> None:
     elif isinstance(value, dict):
         for key, item in value.items():
             check_text(key, f"{path}.{key[:40]!a}")
-            check_text(item, f"{path}.{key[:40]}")
+            check_text(item, f"{path}.{key[:40]}", depth + 1)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            check_text(item, f"{path}[{index}]")
+            check_text(item, f"{path}[{index}]", depth + 1)
 
 
 def canonical(value: Any) -> bytes:

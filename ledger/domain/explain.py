@@ -1,8 +1,6 @@
 """Why is this run not moving? One sentence and a list: what it waits for, since when, who or what can act, what silence does and when.
 
-Pure: from facts alone.
-
-Pages, API and commands say the same words.
+Pure, from facts alone. Pages, API and commands say the same words.
 """
 
 from __future__ import annotations

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from ledger.domain.canonical import Body
 from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, VersionRow, insert_checkpoint
 from ledger.domain.drafts import Draft
+from ledger.domain.errors import LedgerError
 from ledger.domain.runs import ClearanceState, Cleared, Fence, Intent, Status, clear, open_instance
 from ledger.domain.wakes import WakeState
 
@@ -41,6 +42,19 @@ class Beginning:
 
 
 NOTHING_BEFORE = bytes(32)
+
+
+def on_own_behalf(spec: StartSpec, person_id: UUID | None) -> StartSpec:
+    """What a person's key starts is started on that person's behalf, so that they never decide what it asks. Raises LedgerError `forbidden`."""
+    if person_id is None:
+        return spec
+    if spec.on_behalf_of_id not in (None, person_id):
+        raise LedgerError(
+            "forbidden",
+            "a person starts runs on their own behalf only",
+            "Leave `on_behalf_of` out, or use an agent's key.",
+        )
+    return replace(spec, on_behalf_of_id=person_id)
 
 
 def start(draft: Draft, spec: StartSpec, version: VersionRow, versions: tuple[str, ...], new: Beginning) -> Status:

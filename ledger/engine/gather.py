@@ -5,51 +5,29 @@ Nothing is locked here. Targets are asked only when nothing in the database alre
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from ledger.domain import decisions
 from ledger.domain.authority import Requirement, Verdict, grant_of, requirement
-from ledger.domain.checkpoints import VersionRow, accepted_versions
+from ledger.domain.checkpoints import accepted_versions
 from ledger.domain.effects import OPEN, EffectRow, EffectState, SeenVersion
 from ledger.domain.runs import Intent
 from ledger.domain.transitions import Gathered
 from ledger.domain.views import RunView
-from ledger.domain.waits import DEAD, MemberKind, MemberRow, OnDeadline, SetRow, SetState
+from ledger.domain.waits import DEAD, MemberKind, MemberRow, OnDeadline, SetState
 from ledger.domain.wakes import ATTEMPTS, Answer, Check, DecisionKind, WakeRow
 from ledger.engine import integrity, observe
-from ledger.services import facts, permissions, ports
-from ledger.services.facts import Part, Row
+from ledger.services import permissions, ports
+from ledger.services.background import Background, background
 from ledger.services.ids import new_body
-from ledger.services.views import run_view
-
-DECISIONS_READ = 10
-WAITS_READ = 5
 
 _ASKED = {"missing": "asked", "changed": "changed", "policy_changed": "changed"}
 """What is wrong with a grant → why people are asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Background:
-    """A run with what a wake reads beside its view."""
-
-    view: RunView
-    wake: WakeRow
-    checkpoint: Row | None
-    state: Row | None
-    entries: list[Row]
-    versions: list[VersionRow]
-    newest: str
-    waits: list[SetRow]
-    members: list[MemberRow]
-    decided: list[str]
-    agent_active: bool
-
-
 def gather(run_id: UUID, wake: WakeRow) -> Gathered:
     """Read, check and ask, for the wake as its checker took it."""
-    known = _read(run_id, wake)
+    known = background(run_id, wake, integrity.ENTRIES)
     view = known.view
     refused = _refused(known)
     proposed = [effect for effect in view.effects if effect.state is EffectState.PROPOSED and effect.id not in refused]
@@ -80,64 +58,6 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
         checkpoint=fields,
         state_id=known.checkpoint["state_id"] if known.checkpoint else None,
         on_deadline=_on_deadline(known),
-    )
-
-
-def _read(run_id: UUID, wake: WakeRow) -> Background:
-    head = "(SELECT h.{} FROM ledger_run_head h WHERE h.run_id = %s)"
-    last = f"t.run_id = %s AND t.seq = {head.format('checkpoint_seq')}"
-    state = (
-        f"(SELECT c.state_id FROM ledger_checkpoint c WHERE c.run_id = %s AND c.seq = {head.format('checkpoint_seq')})"
-    )
-    of_instance = f"s.run_id = %s AND s.instance_id = {head.format('instance_id')}"
-    view = run_view(
-        run_id,
-        checkpoint=Part("checkpoint", last, (run_id,) * 2),
-        state=Part("body", f"t.id = {state}", (run_id,) * 2),
-        entries=Part(
-            "journal_entry", "t.stream_id = %s", (run_id,), many=True, order="t.seq DESC", limit=integrity.ENTRIES
-        ),
-        versions=Part(
-            "workflow_version",
-            f"t.workflow_id = {head.format('workflow_id')}",
-            (run_id,),
-            many=True,
-            order="t.created_at DESC, t.version DESC",
-        ),
-        waits=Part(
-            "wait_set",
-            f"t.run_id = %s AND t.instance_id = {head.format('instance_id')} AND t.state <> 'open'",
-            (run_id,) * 2,
-            many=True,
-            order="t.closed_at DESC",
-            limit=WAITS_READ,
-        ),
-        waited=Part(
-            "wait_member",
-            f"t.wait_id IN (SELECT s.id FROM ledger_wait_set s WHERE {of_instance})",
-            (run_id,) * 2,
-            many=True,
-        ),
-        decided=Part(
-            "decision", "t.run_id = %s", (run_id,), many=True, order="t.decided_at DESC", limit=DECISIONS_READ
-        ),
-        agent=Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
-    )
-    extras = view.extras
-    versions = [facts.load(VersionRow, row) for row in extras["versions"]]
-    agent: Row | None = extras["agent"][0]
-    return Background(
-        view=view,
-        wake=wake,
-        checkpoint=extras["checkpoint"][0],
-        state=extras["state"][0],
-        entries=extras["entries"],
-        versions=versions,
-        newest=versions[0].version if versions else "",
-        waits=[facts.load(SetRow, row) for row in extras["waits"]],
-        members=[facts.load(MemberRow, row) for row in extras["waited"]],
-        decided=[row["decision"] for row in extras["decided"]],
-        agent_active=view.run.agent_id is None or (agent is not None and agent["active"]),
     )
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from uuid import UUID
 
 from django.db.models import Max
 
 from ledger.domain import authority as rules
-from ledger.domain.authority import GrantRow, GrantState, Verdict
+from ledger.domain.authority import GrantRow, Verdict
 from ledger.domain.canonical import digest
 from ledger.domain.change import Change
 from ledger.domain.errors import LedgerError
@@ -90,25 +89,6 @@ def revoke_grant(person: User, grant_id: UUID) -> RevokeAnswer:
     extra = Part("grant", "t.id = %s", (grant_id,))
     answer, _ = writer.settle(lambda: run_view(grant.run_id, grant.tenant_id, revoked=extra), rule)
     return answer
-
-
-def expire_grants(limit: int) -> int:
-    """Say of live grants past their use-by that they expired; the clock decides without it. Answers how many."""
-    now = facts.read().now
-    due = Grant.objects.across_tenants().filter(state=GrantState.LIVE, use_by__lte=now, run__isnull=False)
-    count = 0
-    for run_id in list(due.order_by("use_by").values_list("run_id", flat=True)[:limit]):
-        _, written = writer.settle(partial(run_view, run_id), _expire)
-        count += written is not None
-    return count
-
-
-def _expire(view: RunView) -> tuple[Change | None, None]:
-    draft = run_draft(view, "system:sweep", "grant.expire")
-    for grant in view.grants:
-        if draft.at >= grant.use_by:
-            rules.void_grant(draft, grant, "use_by")
-    return (None if draft.empty() else draft.change()), None
 
 
 def _no_grant() -> LedgerError:

@@ -319,6 +319,10 @@ def _scopes(scopes: Iterable[str], of_person: bool) -> list[str]:
     known = {str(scope) for scope in Scope}
     if not wanted or not known.issuperset(wanted):
         raise LedgerError("invalid", "a key has one or more known scopes", f"Choose from: {', '.join(sorted(known))}.")
+    if Scope.RUNS_WORK in wanted and of_person:
+        raise LedgerError(
+            "invalid", "a person's key doesn't work on runs: whoever asks must not decide", "Issue it to an agent."
+        )
     if Scope.OPERATE in wanted and not of_person:
         raise LedgerError("invalid", "only a person's key may operate", "Issue it to a person, or leave 'operate' out.")
     return wanted

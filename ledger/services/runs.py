@@ -28,9 +28,11 @@ class Started:
 def start(caller: Caller, spec: StartSpec) -> Started:
     """Start a run; the same key and content again answers the same run.
 
-    Raises LedgerError `scope-missing`, `not-found` (workflow or version), `schema-mismatch`, `key-reused`.
+    Raises LedgerError `scope-missing`, `forbidden` (a person on behalf of another), `not-found` (workflow or version), `schema-mismatch`,
+    `key-reused`.
     """
     caller.needs(Scope.RUNS_START)
+    spec = starts.on_own_behalf(spec, caller.person_id)
 
     def rule(read: Facts) -> tuple[Change | None, Started]:
         if known := _replay(read, spec):

@@ -34,7 +34,7 @@
     const { elt } = event.detail;
     const note = elt.matches("[data-announce]") ? elt : elt.querySelector("[data-announce]");
     if (note) announce(note.textContent);
-    if (!lost || elt.closest("#toasts, #banner")) return;
+    if (!lost || elt.closest("#toasts, #banner, .rail")) return;
     const active = document.activeElement;
     if (!active || active === document.body) onward(lost, elt)?.focus();
     lost = null;

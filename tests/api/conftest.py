@@ -11,6 +11,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from ledger.models import JournalEntry
+from tests.api import schema
 from tests.documents import STATE
 from tests.world import World
 
@@ -39,7 +40,9 @@ class Http:
         if key is not None:
             sent["Idempotency-Key"] = key
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        return self.client.generic(method, PREFIX + path, content, media, headers=sent)
+        response = self.client.generic(method, PREFIX + path, content, media, headers=sent)
+        schema.check(method, PREFIX + path.split("?")[0], response)
+        return response
 
     def get(self, path: str, **headers: str) -> Any:
         return self.send("GET", path, **headers)

@@ -49,6 +49,7 @@ BODIES: dict[str, tuple[bytes, int, str]] = {
     "half an emoji": (start_raw('{"order":"\\ud83d"}'), 400, "bad-text"),
     "half an emoji as key": (start_raw('{"\\ud83d":1}'), 400, "bad-text"),
     "nested to the brink": (start_raw("[" * 900 + "]" * 900), 400, "malformed-json"),
+    "nested one too deep": (start_raw("[" * 101 + "]" * 101), 400, "malformed-json"),
     "unknown field": (start_raw("{}")[:-1] + b',"sate":1}', 422, "unknown-field"),
     "a list": (b'["' + MARKER.encode() + b'"]', 422, "invalid"),
     "nothing": (b"", 422, "invalid"),
@@ -131,7 +132,7 @@ def test_without_a_live_key_nothing_is_answered(header: str | None, world: World
 def test_an_expired_key_is_refused(world: World, clock: Clock) -> None:
     http = Http(world.secret)
     run_id = http.start()
-    secret = key_of(world, Scope.RUNS_READ, lasts=timedelta(hours=1))
+    secret = key_of(world, Scope.RUNS_READ, expires_at=clock.now() + timedelta(hours=1))
     assert Http(secret).get(f"/runs/{run_id}").status_code == 200
     clock.shift(3_601)
     refused(Http(secret).get(f"/runs/{run_id}"), 401, "key-expired")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -11,15 +10,11 @@ from uuid import UUID
 from approvals.domain.decisions import EntryPoint, Receipt
 from approvals.models import ApprovalRequest, Vote
 from approvals.services.decisions import DecisionAnswer, decide
-from ledger.domain import effects, runs
+from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import ProposalSpec
-from ledger.domain.runs import Status
-from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec, open_set
+from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
 from ledger.models import Effect, Grant, Tenant, User, WaitMember
-from ledger.services import waits, writer
-from ledger.services.drafts import run_draft
-from ledger.services.ids import new_body
-from ledger.services.views import run_view
+from ledger.services import facts
 from tests.documents import REQUEST
 from tests.world import World
 
@@ -70,21 +65,18 @@ def rule(group: str = "approvers", **more: Any) -> dict[str, Any]:
     return {"tool": "payments.*", "verdict": "approve", "group": group, **more}
 
 
-def asked(world: World, *rules: dict[str, Any], seconds: float = 86_400) -> Asked:
-    """A run that proposed a payment and waits for its approval until `seconds` from now."""
+def asked(world: World, *rules: dict[str, Any], seconds: float = 86_400, run_id: UUID | None = None) -> Asked:
+    """A run that proposed a payment and waits for its approval until `seconds` from now; of a new run, unless one that is ready is named."""
     if rules:
         world.policy(rules)
-    packet = world.claimed_run()
-    view = run_view(packet.run.id)
-    draft = run_draft(view, world.caller.actor, "run.commit")
-    spec = ProposalSpec("pay", "payments.refund", "payments", "", REQUEST, secrets.token_hex(8))
-    effect = effects.propose(draft, view, spec, None, None, new_body(REQUEST, view.now))
-    runs.to_status(draft, view, "wait", Status.WAITING)
-    runs.end_ownership(draft, view)
+    spec = ProposalSpec("pay", "payments.refund", "payments", "", REQUEST)
     member = MemberSpec(MemberKind.APPROVAL, effect="pay")
-    wait = WaitSpec(SetMode.ANY, (member,), view.now + timedelta(seconds=seconds), OnDeadline.WAKE)
-    open_set(draft, view, wait, {"pay": effect}, waits.asker(draft, view))
-    writer.apply(draft.change())
-    request = ApprovalRequest.objects.of(world.tenant).get(subject_id=effect.id)
+    deadline = facts.read().now + timedelta(seconds=seconds)
+    wait = WaitSpec(SetMode.ANY, (member,), deadline, OnDeadline.WAKE)
+    packet = world.claimed_run() if run_id is None else world.claim()
+    run_id = packet.run.id
+    world.commit(packet, Next(NextKind.WAIT, "issue", wait), propose=(spec,))
+    effect = world.effect(run_id)
+    request = ApprovalRequest.objects.of(world.tenant).get(subject_id=effect.pk)
     assert request.state == "pending"
-    return Asked(world.tenant, packet.run.id, request.pk, effect.id)
+    return Asked(world.tenant, run_id, request.pk, effect.pk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,11 +11,13 @@ from django.contrib.auth.models import Permission
 
 from approvals.services import requests
 from ledger.domain.errors import LedgerError
-from ledger.domain.identity import Verb
+from ledger.domain.identity import Scope, Verb
+from ledger.domain.starts import StartSpec
 from ledger.models import Body, JournalEntry, User
-from ledger.services import identity, verify
+from ledger.services import grants, identity, keys, runs, verify
 from tests.approvals.asking import Asked, asked, rule
 from tests.clock import Clock
+from tests.documents import STATE
 from tests.world import World
 
 
@@ -74,6 +77,18 @@ def test_the_owner_of_the_agent_decides_nothing_that_it_asks(world: World) -> No
     ask = asked(world)
     assert refused(lambda: ask.decide(world.dora)).code == "self-approval"
     assert untouched(ask)
+
+
+def test_who_started_the_run_with_their_own_key_decides_nothing_that_it_asks(world: World) -> None:
+    issued = identity.issue_key(world.admin, "own", [Scope.RUNS_START], person=world.alice)
+    own = keys.authenticate(f"Bearer {issued.secret}")
+    for_bob = StartSpec("refund", "1", "task", dict(STATE), {}, "", "key-1", on_behalf_of_id=world.bob.pk)
+    assert refused(lambda: runs.start(own, for_bob)).code == "forbidden"
+    run_id = runs.start(own, replace(for_bob, on_behalf_of_id=None)).run_id
+    ask = asked(world, run_id=run_id)
+    assert refused(lambda: ask.decide(world.alice)).code == "self-approval"
+    assert untouched(ask)
+    assert ask.decide(world.bob).state == "approved"
 
 
 def test_rights_and_being_active_are_read_inside_the_deciding_transaction(world: World) -> None:
@@ -224,7 +239,7 @@ def test_a_grant_that_nobody_used_expires(world: World, clock: Clock) -> None:
     ask = asked(world, rule(use_by=30))
     ask.decide(world.alice)
     clock.shift(31)
-    requests.expire_due()
+    grants.expire(ask.run_id)
     assert [grant.state for grant in ask.grants] == ["expired"]
 
 

@@ -32,7 +32,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-REFUSAL = re.compile(r"the server responded with a status of (\d+)")
+REFUSAL = re.compile(r"(?:the server responded with a status of|Response Status Error Code) (\d+)")
 
 
 class _Quiet(WSGIRequestHandler):
@@ -123,7 +123,25 @@ def _session(person: Any) -> str:
     return client.cookies["resumeapp_session"].value
 
 
+AXE = Path(__file__).parent / "vendor" / "axe-core-4.12.1.min.js"
+RULE_SETS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
 @pytest.fixture(scope="session")
-def axe() -> str:
-    """The source of axe-core."""
-    return (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
+def accessible() -> Callable[[Page], None]:
+    """`accessible(page)` fails for every violation of WCAG 2.2 AA that axe-core finds, and for a page that is wider than its window."""
+    source = AXE.read_text(encoding="utf-8")
+
+    def checked(page: Page) -> None:
+        page.evaluate(source)
+        found = page.evaluate(
+            "(tags) => axe.run(document, {runOnly: tags, resultTypes: ['violations']}).then((r) => r.violations.map("
+            "(v) => [v.id, ...v.nodes.map((n) => n.html.slice(0, 200))]))",
+            RULE_SETS,
+        )
+        assert not found, f"{page.url}: {found}"
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (
+            f"{page.url} scrolls sideways"
+        )
+
+    return checked

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
-_GENERATED: Final = ("static/vendor/", "requirements/", "docs/openapi.json")
+_GENERATED: Final = ("static/vendor/", "tests/browser/vendor/", "requirements/", "docs/openapi.json")
 _TEXT: Final = frozenset({".py", ".md", ".toml", ".txt", ".in", ".html", ".css", ".js", ".sql", ".json", ".yml", ""})
 
 

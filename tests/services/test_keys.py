@@ -60,6 +60,12 @@ def test_an_agents_key_can_never_operate(people: People) -> None:
     assert refusal.value.code == "invalid"
 
 
+def test_a_persons_key_can_never_work_on_a_run(people: People) -> None:
+    with pytest.raises(LedgerError) as refusal:
+        identity.issue_key(people.admin, "x", [Scope.RUNS_WORK], person=people.alice)
+    assert refusal.value.code == "invalid"
+
+
 @pytest.mark.parametrize("scopes", [[], ["everything"], ["runs:work", "decide"]])
 def test_scopes_that_are_unknown_are_refused(people: People, scopes: list[str]) -> None:
     with pytest.raises(LedgerError) as refusal:

@@ -4,6 +4,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from ledger.services import identity
+from tests.ui.asking import address as address_of
+from tests.ui.asking import ask
 from tests.world import World
 
 
@@ -65,3 +68,41 @@ def test_every_page_is_kept_by_no_cache_and_varies_by_htmx(world: World, alice: 
 
 def test_home_leads_to_the_inbox_of_the_first_tenant(world: World, alice: Client) -> None:
     assert alice.get("/")["Location"] == address(world)
+
+
+def test_signed_out_a_form_is_not_saved_and_says_so_to_htmx(world: World) -> None:
+    request = ask(world)
+    answer = Client().post(
+        address_of(world, request, "approval_decide"), {"reason": "typed"}, headers={"HX-Request": "true"}
+    )
+    assert answer.status_code == 401
+    assert "HX-Redirect" not in answer.headers and "Location" not in answer.headers
+    assert "Not saved: you are signed out." in answer.content.decode()
+
+
+def test_signed_out_a_form_without_javascript_shows_what_was_typed(world: World) -> None:
+    request = ask(world)
+    card = address_of(world, request)
+    headers = {"Referer": f"http://testserver{card}"}
+    data = {"reason": "typed <text>", "decision": "approve", "receipt": "x"}
+    answer = Client().post(address_of(world, request, "approval_decide"), data, headers=headers)
+    page = answer.content.decode()
+    assert answer.status_code == 401
+    assert "typed &lt;text&gt;</textarea>" in page and "receipt" not in page
+    assert f"/sign-in/?next={card.replace('/', '%2F')}" in page
+
+
+def test_a_deactivated_person_is_signed_out_at_once(world: World, alice: Client) -> None:
+    assert alice.get(address(world)).status_code == 200
+    identity.deactivate_person(world.admin, world.alice)
+    assert alice.get(address(world)).status_code == 302
+
+
+def test_who_left_the_tenant_finds_nothing_with_the_same_session(world: World, alice: Client) -> None:
+    identity.leave(world.admin, world.alice)
+    assert alice.get(address(world)).status_code == 404
+
+
+def test_a_person_without_a_tenant_is_told_so(world: World, alice: Client) -> None:
+    identity.leave(world.admin, world.alice)
+    assert "You belong to no tenant yet" in alice.get("/").content.decode()

@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from ledger.api.parsing import Exact, Name, Number
+from ledger.domain.explain import Explanation, Item
 from ledger.domain.runs import Head
 from ledger.domain.starts import StartSpec
 from ledger.domain.views import RunRow
@@ -51,11 +52,17 @@ class PageQuery(BaseModel):
     limit: int = Field(default=50, ge=1, le=200)
 
 
+class ItemJSON(BaseModel):
+    code: str
+    text: str
+    at: str | None
+
+
 class ExplanationJSON(BaseModel):
     """Why the run isn't moving: one sentence, and what it rests on."""
 
     sentence: str
-    items: list[Any]
+    items: list[ItemJSON]
 
 
 class RunJSON(BaseModel):
@@ -83,7 +90,7 @@ class RunPage(BaseModel):
     next: str
 
 
-def run_json(run: Run) -> dict[str, Any]:
+def run_json(run: Run, told: Explanation | None = None) -> dict[str, Any]:
     """A `RunJSON` of a row with its head and workflow. The fence isn't in it: only a claim hands that out."""
     head: RunHead = run.head
     return {
@@ -99,8 +106,12 @@ def run_json(run: Run) -> dict[str, Any]:
         "created_at": run.created_at,
         "moved_at": head.moved_at,
         "attributes": run.attributes,
-        "explanation": None,
+        "explanation": told and {"sentence": told.sentence, "items": [_item_json(item) for item in told.items]},
     }
+
+
+def _item_json(item: Item) -> dict[str, Any]:
+    return {"code": item.code, "text": item.text, "at": item.at}
 
 
 def claimed_json(run: RunRow, workflow: str, version: str, head: Head) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class ApprovalBody(Exact):
     effect: Name
 
 
-class EventBody(Exact):
+class EventMemberBody(Exact):
     """An event of this type, and of this source and subject where they are given; newer than `since` or the transition's opening."""
 
     kind: Literal["event"]
@@ -50,7 +50,7 @@ class EffectMemberBody(Exact):
     effect: Name
 
 
-MemberBody = Annotated[ApprovalBody | EventBody | TimerBody | EffectMemberBody, Field(discriminator="kind")]
+MemberBody = Annotated[ApprovalBody | EventMemberBody | TimerBody | EffectMemberBody, Field(discriminator="kind")]
 
 
 class WaitBody(Exact):
@@ -77,11 +77,11 @@ class WaitBody(Exact):
         )
 
 
-def _member(member: ApprovalBody | EventBody | TimerBody | EffectMemberBody, now: datetime | None) -> MemberSpec:
+def _member(member: ApprovalBody | EventMemberBody | TimerBody | EffectMemberBody, now: datetime | None) -> MemberSpec:
     kind = MemberKind(member.kind)
     if isinstance(member, TimerBody):
         return MemberSpec(kind, at=_moment("a timer", member.at, member.after_seconds, now))
-    if isinstance(member, EventBody):
+    if isinstance(member, EventMemberBody):
         return MemberSpec(kind, source=member.source, type=member.type, subject=member.subject, since=member.since)
     return MemberSpec(kind, effect=member.effect)
 

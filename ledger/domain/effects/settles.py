@@ -69,14 +69,20 @@ def check_spec(spec: SettleSpec) -> None:
         raise LedgerError("invalid", "ask_after goes with accepted, in seconds from 0", "Leave it out.")
 
 
-def replayed(spec: SettleSpec, reports: Sequence[ReportRow], evidence: Mapping[UUID, tuple[bytes, bytes]]) -> bool:
-    """Was this very report recorded before? By effect, attempt and content; `evidence` maps a body's id to (salt, commitment)."""
-    return any(
-        row.attempt == spec.attempt
-        and row.kind in (ReportKind.SETTLE, ReportKind.LATE)
-        and (row.answer, row.cause, row.reference) == (str(spec.outcome), spec.cause, spec.reference)
-        and _same_result(spec.result, row, evidence)
-        for row in reports
+def replayed(
+    spec: SettleSpec, reports: Sequence[ReportRow], evidence: Mapping[UUID, tuple[bytes, bytes]]
+) -> ReportRow | None:
+    """The earlier report that this one repeats, by attempt and content; `evidence` maps a body's id to (salt, commitment)."""
+    return next(
+        (
+            row
+            for row in reports
+            if row.attempt == spec.attempt
+            and row.kind in (ReportKind.SETTLE, ReportKind.LATE)
+            and (row.answer, row.cause, row.reference) == (str(spec.outcome), spec.cause, spec.reference)
+            and _same_result(spec.result, row, evidence)
+        ),
+        None,
     )
 
 

@@ -15,7 +15,7 @@ from ledger.services.effects.holding import (
     withdraw_in,
     withdrawer,
 )
-from ledger.services.effects.reading import Due, EffectView, due, get, of_same_name, run_of
+from ledger.services.effects.reading import Due, EffectView, due, get, of_same_name
 from ledger.services.effects.reconciling import RECONCILER, Looked, begin_replay, lapse, look, verdict
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "permit",
     "propose",
     "propose_in",
-    "run_of",
     "settle",
     "settle_in",
     "verdict",

@@ -37,7 +37,6 @@ from ledger.services.effects.reading import (
     of_same_name,
     permit_parts,
     report_parts,
-    run_of,
     seat,
     with_grants,
 )
@@ -201,7 +200,6 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
     `policy-denies`, `grant-missing`, `grant-void` and `expired` have sent the run back to waking.
     """
     caller.needs(Scope.RUNS_WORK)
-    run_id = run_of(effect_id, caller.tenant_id)
 
     def rule(at: Seat) -> tuple[Change | None, PermitAnswer | LedgerError]:
         view = with_grants(at.view, at.view.extras["usable"])
@@ -217,7 +215,7 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
             return draft.change(), refusal
         return (draft.change() if new else None), _permitted(view, effect, given, new)
 
-    answer, _ = writer.settle(lambda: seat(run_id, effect_id, caller.tenant_id, **permit_parts(effect_id)), rule)
+    answer, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **permit_parts(effect_id)), rule)
     if isinstance(answer, LedgerError):
         raise answer
     return answer
@@ -275,19 +273,18 @@ def settle(caller: Caller, effect_id: UUID, spec: SettleSpec, fence: Fence) -> S
     """
     caller.needs(Scope.RUNS_WORK)
     rules.check_spec(spec)
-    run_id = run_of(effect_id, caller.tenant_id)
 
     def rule(at: Seat) -> tuple[Change | None, SettleAnswer]:
         view = at.view
         told = [facts.load(ReportRow, row) for row in view.extras["told"]]
         bodies = {row["id"]: (row["salt"] or b"", row["commitment"]) for row in view.extras["told_bodies"]}
-        if rules.replayed(spec, told, bodies):
-            return None, SettleAnswer(at.effect, False)
+        if (earlier := rules.replayed(spec, told, bodies)) is not None:
+            return None, SettleAnswer(at.effect, earlier.counted)
         draft = run_draft(view, caller.actor, "effect.settle")
         effect, counted = settle_in(draft, view, at.effect, spec, fence)
         return draft.change(), SettleAnswer(effect, counted)
 
-    answer, _ = writer.settle(lambda: seat(run_id, effect_id, caller.tenant_id, **report_parts(effect_id)), rule)
+    answer, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **report_parts(effect_id)), rule)
     return answer
 
 
@@ -327,6 +324,5 @@ def accept_named(caller: Caller, run_id: UUID, name: str, fence: Fence) -> Effec
 
 def _held(caller: Caller, effect_id: UUID, rule: Callable[[Seat], tuple[Change | None, EffectRow]]) -> EffectRow:
     caller.needs(Scope.RUNS_WORK)
-    run_id = run_of(effect_id, caller.tenant_id)
-    effect, _ = writer.settle(lambda: seat(run_id, effect_id, caller.tenant_id), rule)
+    effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id), rule)
     return effect

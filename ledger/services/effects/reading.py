@@ -14,9 +14,11 @@ from ledger.domain.errors import LedgerError
 from ledger.domain.views import RunView
 from ledger.services import facts
 from ledger.services.facts import Part, Row
-from ledger.services.views import run_view
+from ledger.services.ports import approvals
+from ledger.services.views import run_parts, to_view
 
 _OF = "(SELECT e.{} FROM ledger_effect e WHERE e.id = %s)"
+_RUN = _OF.format("run_id")
 
 
 def not_found() -> LedgerError:
@@ -24,15 +26,6 @@ def not_found() -> LedgerError:
     return LedgerError(
         "not-found", "there is no such effect here", "Check the id, and that the key belongs to its tenant."
     )
-
-
-def run_of(effect_id: UUID, tenant_id: UUID | None) -> UUID:
-    """The run that an effect belongs to. Raises LedgerError `not-found` for a foreign or missing effect."""
-    row = facts.read(effect=Part("effect", "t.id = %s", (effect_id,))).row("effect")
-    if row is None or (tenant_id is not None and row["tenant_id"] != tenant_id):
-        raise not_found()
-    run_id: UUID = row["run_id"]
-    return run_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +36,25 @@ class Seat:
     effect: EffectRow
 
 
-def seat(run_id: UUID, effect_id: UUID, tenant_id: UUID | None, **extra: Part) -> Seat:
-    """Read a run together with one effect of it: one statement on PostgreSQL."""
-    view = run_view(run_id, tenant_id, one_effect=Part("effect", "t.id = %s", (effect_id,), many=True), **extra)
-    rows = view.extras["one_effect"]
-    if not rows or rows[0]["run_id"] != run_id:
+def seat(effect_id: UUID, tenant_id: UUID | None, **extra: Part) -> Seat:
+    """Read an effect together with its run: one statement on PostgreSQL. Raises LedgerError `not-found` for a foreign or missing effect."""
+    port_parts = approvals().parts(effect_id)
+    parts = {name: _of_effects_run(part, effect_id) for name, part in {**run_parts(effect_id), **port_parts}.items()}
+    read = facts.read(**parts, one_effect=Part("effect", "t.id = %s", (effect_id,)), **extra)
+    row = read.row("one_effect")
+    if row is None or tenant_id not in (None, row["tenant_id"]):
         raise not_found()
-    effect = facts.load(EffectRow, rows[0])
+    effect = facts.load(EffectRow, row)
+    view = to_view(read, tenant_id, (*port_parts, *extra))
     return Seat(view if view.effect(effect_id) is None else view.having(effect), effect)
+
+
+def _of_effects_run(part: Part, effect_id: UUID) -> Part:
+    """A part about a run, asked by one of its effects: where it says the run's id, the database looks it up."""
+    pieces = part.where.split("%s")
+    holes = [_RUN if param == effect_id else "%s" for param in part.params]
+    where = "".join(text + hole for text, hole in zip(pieces, [*holes, ""], strict=True))
+    return replace(part, where=where)
 
 
 def permit_parts(effect_id: UUID) -> dict[str, Part]:

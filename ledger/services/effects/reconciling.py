@@ -17,7 +17,7 @@ from ledger.models import WorkflowType
 from ledger.services import permissions, writer
 from ledger.services.drafts import run_draft
 from ledger.services.effects.holding import withdrawer
-from ledger.services.effects.reading import Seat, run_of, seat
+from ledger.services.effects.reading import Seat, seat
 from ledger.services.ids import new_body
 from ledger.services.views import run_view
 
@@ -55,7 +55,6 @@ def look(effect_id: UUID, looked: Looked, actor: str = RECONCILER) -> EffectRow:
 
     Raises LedgerError `wrong-state` for an effect that was never permitted.
     """
-    run_id = run_of(effect_id, None)
 
     def rule(at: Seat) -> tuple[Change | None, EffectRow]:
         if at.effect.attempt == 0:
@@ -71,20 +70,19 @@ def look(effect_id: UUID, looked: Looked, actor: str = RECONCILER) -> EffectRow:
         effect, _ = rules.apply_look(draft, at.view, at.effect, found, withdrawer(draft, at.view))
         return draft.change(), effect
 
-    effect, _ = writer.settle(lambda: seat(run_id, effect_id, None), rule)
+    effect, _ = writer.settle(lambda: seat(effect_id, None), rule)
     return effect
 
 
 def begin_replay(effect_id: UUID, actor: str = RECONCILER) -> EffectRow:
     """Record a look-up by replay before it is sent. Raises LedgerError `wrong-state`, `expired`."""
-    run_id = run_of(effect_id, None)
 
     def rule(at: Seat) -> tuple[Change | None, EffectRow]:
         draft = run_draft(at.view, actor, "effect.replay")
         rules.begin_replay(draft, at.view, at.effect)
         return draft.change(), at.effect
 
-    effect, _ = writer.settle(lambda: seat(run_id, effect_id, None), rule)
+    effect, _ = writer.settle(lambda: seat(effect_id, None), rule)
     return effect
 
 
@@ -104,7 +102,7 @@ def verdict(
             f"a verdict needs evidence of 1 to {LONGEST_EVIDENCE} characters",
             "Say where you looked and what you found.",
         )
-    person_id, run_id = caller.person_id, run_of(effect_id, caller.tenant_id)
+    person_id = caller.person_id
 
     def rule(at: Seat) -> tuple[Change | None, EffectRow]:
         if not permissions.can(person_id, Verb.OPERATE, WorkflowType(pk=at.view.head.workflow_id)):
@@ -114,5 +112,5 @@ def verdict(
         effect = rules.verdict(draft, at.view, at.effect, judged, withdrawer(draft, at.view))
         return draft.change(), effect
 
-    effect, _ = writer.settle(lambda: seat(run_id, effect_id, caller.tenant_id), rule)
+    effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id), rule)
     return effect

@@ -1,0 +1,92 @@
+"""What a wake reads of a run beside its view: checkpoint and state, the chain's end, versions, earlier waits and decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from ledger.domain.checkpoints import VersionRow
+from ledger.domain.views import RunView
+from ledger.domain.waits import MemberRow, SetRow
+from ledger.domain.wakes import WakeRow
+from ledger.services import facts
+from ledger.services.facts import Part, Row
+from ledger.services.views import run_view
+
+DECISIONS_READ = 10
+WAITS_READ = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """A run with what a wake reads beside its view."""
+
+    view: RunView
+    wake: WakeRow
+    checkpoint: Row | None
+    state: Row | None
+    entries: Sequence[Row]
+    versions: Sequence[VersionRow]
+    newest: str
+    waits: Sequence[SetRow]
+    members: Sequence[MemberRow]
+    decided: Sequence[str]
+    agent_active: bool
+
+
+def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
+    """Read a run for its wake, with so many of its newest entries: one statement on PostgreSQL."""
+    head = "(SELECT h.{} FROM ledger_run_head h WHERE h.run_id = %s)"
+    last = f"t.run_id = %s AND t.seq = {head.format('checkpoint_seq')}"
+    state = (
+        f"(SELECT c.state_id FROM ledger_checkpoint c WHERE c.run_id = %s AND c.seq = {head.format('checkpoint_seq')})"
+    )
+    of_instance = f"s.run_id = %s AND s.instance_id = {head.format('instance_id')}"
+    view = run_view(
+        run_id,
+        checkpoint=Part("checkpoint", last, (run_id,) * 2),
+        state=Part("body", f"t.id = {state}", (run_id,) * 2),
+        entries=Part("journal_entry", "t.stream_id = %s", (run_id,), many=True, order="t.seq DESC", limit=entries),
+        versions=Part(
+            "workflow_version",
+            f"t.workflow_id = {head.format('workflow_id')}",
+            (run_id,),
+            many=True,
+            order="t.created_at DESC, t.version DESC",
+        ),
+        waits=Part(
+            "wait_set",
+            f"t.run_id = %s AND t.instance_id = {head.format('instance_id')} AND t.state <> 'open'",
+            (run_id,) * 2,
+            many=True,
+            order="t.closed_at DESC",
+            limit=WAITS_READ,
+        ),
+        waited=Part(
+            "wait_member",
+            f"t.wait_id IN (SELECT s.id FROM ledger_wait_set s WHERE {of_instance})",
+            (run_id,) * 2,
+            many=True,
+        ),
+        decided=Part(
+            "decision", "t.run_id = %s", (run_id,), many=True, order="t.decided_at DESC", limit=DECISIONS_READ
+        ),
+        agent=Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
+    )
+    extras = view.extras
+    versions = [facts.load(VersionRow, row) for row in extras["versions"]]
+    agent: Row | None = extras["agent"][0]
+    return Background(
+        view=view,
+        wake=wake,
+        checkpoint=extras["checkpoint"][0],
+        state=extras["state"][0],
+        entries=extras["entries"],
+        versions=versions,
+        newest=versions[0].version if versions else "",
+        waits=[facts.load(SetRow, row) for row in extras["waits"]],
+        members=[facts.load(MemberRow, row) for row in extras["waited"]],
+        decided=[row["decision"] for row in extras["decided"]],
+        agent_active=view.run.agent_id is None or (agent is not None and agent["active"]),
+    )

@@ -1,0 +1,76 @@
+"""A call whose outcome is unknown: the run waits for the outcome and for nothing else, and nothing is sent again."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from ledger.domain.commits import Next, NextKind
+from ledger.domain.effects import LookAnswer
+from ledger.engine import wakes
+from ledger.models import Handoff, Permit, WaitMember
+from ledger.services import effects, facts, leases, waits
+from ledger.services.effects import Looked
+from tests.clock import Clock
+from tests.engine.shop import Shop, register
+from tests.engine.waking import claim, commit, last_wait, pay, wake
+from tests.world import World
+
+
+def lost_call(world: World, shop: Shop, clock: Clock) -> UUID:
+    """A run whose worker died after it was permitted to call."""
+    register(world, shop, "payments")
+    world.policy(({"tool": "*", "verdict": "allow"},))
+    run_id = commit(world, world.claimed_run(), Next(NextKind.GIVE_BACK, "issue"), pay("payments"))
+    assert wake(world, run_id).decision == "resume"
+    packet = claim(world, run_id)
+    effects.permit(world.caller, world.effect(run_id).pk, packet.fence)
+    clock.shift(61)
+    assert leases.lapse(run_id)
+    assert world.effect(run_id).state == "unknown" and world.head(run_id).status == "waking"
+    return run_id
+
+
+def look(world: World, run_id: UUID, answer: LookAnswer) -> None:
+    effect = world.effect(run_id)
+    effects.look(effect.pk, Looked(answer, facts.read().now, effect.attempt, "refund-1"))
+
+
+def test_an_unknown_outcome_is_waited_for_and_the_run_goes_on_when_it_is_known(
+    world: World, shop: Shop, clock: Clock
+) -> None:
+    run_id = lost_call(world, shop, clock)
+    assert wake(world, run_id).decision == "reconcile"
+    assert last_wait(world, run_id).internal == "reconcile"
+    look(world, run_id, LookAnswer.APPLIED)
+    member = WaitMember.objects.of(world.tenant).get(run_id=run_id)
+    assert (member.state, member.outcome) == ("met", "committed")
+    assert wake(world, run_id).decision == "resume"
+    assert Permit.objects.of(world.tenant).filter(run_id=run_id).count() == 1
+
+
+def test_an_outcome_that_comes_while_the_wake_is_queued_needs_no_wait(world: World, shop: Shop, clock: Clock) -> None:
+    run_id = lost_call(world, shop, clock)
+    look(world, run_id, LookAnswer.APPLIED)
+    assert wake(world, run_id).decision == "resume"
+
+
+def test_an_outcome_that_never_comes_goes_to_a_person_at_the_deadline(world: World, shop: Shop, clock: Clock) -> None:
+    run_id = lost_call(world, shop, clock)
+    assert wakes.run(run_id) == "reconcile"
+    clock.shift(24 * 3_600 + 1)
+    assert waits.expire_due(run_id)
+    # The call is still unknown, and the deadline's action outweighs waiting for it once more.
+    assert wake(world, run_id).decision == "hand_off"
+    assert Handoff.objects.of(world.tenant).get(run_id=run_id).reason == "deadline:passed_hand_off"
+
+
+@pytest.mark.parametrize("answer", [LookAnswer.IN_PROGRESS, LookAnswer.CANNOT_TELL])
+def test_an_answer_that_decides_nothing_leaves_the_run_waiting(
+    world: World, shop: Shop, clock: Clock, answer: LookAnswer
+) -> None:
+    run_id = lost_call(world, shop, clock)
+    wakes.run(run_id)
+    look(world, run_id, answer)
+    assert world.head(run_id).status == "waiting"

@@ -1,0 +1,138 @@
+"""Rows alone are enough: with every hint lost, everything that is due still happens, and one failure stops nothing else."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from importlib import import_module
+from uuid import uuid4
+
+import pytest
+from django.conf import settings
+from django.db import transaction
+from django_q.models import OrmQ, Schedule
+
+from ledger import schedules, tasks
+from ledger.domain.waits import OnDeadline
+from ledger.engine import sweep
+from ledger.models import Heartbeat
+from ledger.services import hints
+from ledger.services.hints import Hint
+from tests.clock import Clock
+from tests.engine.shop import Shop
+from tests.engine.waking import approval, asking, claim, commit, say, timer
+from tests.world import World
+
+
+@pytest.mark.parametrize("hint", [*Hint, "ledger.tasks.beat"])
+def test_every_hinted_name_resolves_to_a_task_without_arguments(hint: str) -> None:
+    module, _, name = str(hint).rpartition(".")
+    assert callable(getattr(import_module(module), name))
+
+
+def test_with_all_hints_deleted_everything_still_proceeds(
+    world: World, shop: Shop, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "RESUMEAPP_HINTS", True)
+    approved, timed = asking(world), commit(world, world.claimed_run(), timer(5))
+    expiring = asking(world, approval(30, OnDeadline.CANCEL))
+    abandoned = world.claimed_run(seconds=1)
+    say(world, world.alice, approved)
+    assert OrmQ.objects.exists()
+    OrmQ.objects.all().delete()
+    clock.shift(31)
+    sweep.sweep(10_000)
+    assert world.head(approved).status == "ready"
+    assert world.head(timed).status == "ready"
+    assert world.head(expiring).status == "cancelled"
+    assert world.head(abandoned.run.id).status == "ready"
+
+
+def test_a_second_sweep_finds_nothing_of_these_runs_to_do(world: World, clock: Clock) -> None:
+    run_id = commit(world, world.claimed_run(), timer(5))
+    clock.shift(6)
+    sweep.sweep(10_000)
+    before = world.head(run_id).head_seq
+    sweep.sweep(10_000)
+    assert world.head(run_id).head_seq == before
+
+
+def test_a_worker_whose_lease_lapsed_is_followed_by_another_under_a_higher_fence(world: World, clock: Clock) -> None:
+    packet = world.claimed_run(seconds=1)
+    clock.shift(2)
+    sweep.sweep(10_000)
+    again = claim(world, packet.run.id)
+    assert again.fence.count > packet.fence.count and again.head.status == "running"
+
+
+def test_one_failing_item_never_stops_the_rest(world: World, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    run_id = commit(world, world.claimed_run(), timer(-1))
+
+    def broken(_: int) -> int:
+        raise RuntimeError("secret words")
+
+    sweep.register("broken", broken)
+    try:
+        done = sweep.sweep(10_000)
+    finally:
+        sweep._hooks.pop("broken")
+    assert done["broken"] == 0 and world.head(run_id).status == "ready"
+    assert "secret words" not in caplog.text
+
+
+def test_an_item_that_fails_is_passed_over(world: World) -> None:
+    seen = []
+
+    def act(item: object) -> None:
+        seen.append(item)
+        if len(seen) == 1:
+            raise ValueError("no")
+
+    assert sweep._run(sweep.Pass("test", lambda limit: [uuid4(), uuid4()][:limit], act), 2) == 2
+    assert len(seen) == 2
+
+
+def test_the_timer_never_sleeps_past_what_is_due_next_and_never_longer_than_a_second(world: World) -> None:
+    commit(world, world.claimed_run(), timer(0.3))
+    assert timedelta() < sweep.pause() <= timedelta(seconds=0.3)
+
+
+def test_hints_of_a_burst_become_one_and_none_is_sent_for_what_is_rolled_back(
+    committed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "RESUMEAPP_HINTS", True)
+    hints._sent.clear()
+    OrmQ.objects.all().delete()
+
+    @transaction.atomic
+    def rolled_back() -> None:
+        hints.send(Hint.SWEEP)
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        rolled_back()
+    assert not OrmQ.objects.exists()
+    for _ in range(5):
+        hints.send(Hint.WAKES)
+    assert OrmQ.objects.count() == 1
+    OrmQ.objects.all().delete()
+
+
+def test_schedules_are_what_the_code_says_and_strangers_are_removed(committed: None) -> None:
+    Schedule.objects.create(name="stranger", func="no.such.task", args="(", schedule_type=Schedule.MINUTES)
+    Schedule.objects.create(name="sweep", func="ledger.tasks.sweep", schedule_type=Schedule.DAILY)
+    schedules.ensure()
+    schedules.ensure()
+    found = Schedule.objects.get()
+    assert (found.name, found.func, found.schedule_type, found.minutes) == (
+        "sweep",
+        "ledger.tasks.sweep",
+        Schedule.MINUTES,
+        1,
+    )
+    Schedule.objects.all().delete()
+
+
+def test_a_beat_counts_up_the_row_of_its_own_cluster(committed: None) -> None:
+    tasks.beat()
+    tasks.beat()
+    assert Heartbeat.objects.get(name=tasks.cluster_name()).beats >= 2

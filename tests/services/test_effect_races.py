@@ -1,0 +1,214 @@
+"""Races over one effect, on PostgreSQL: both sides have read before either writes, and each side wins once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from ledger.domain.effects import EffectState, LookAnswer, Settled, SettleSpec
+from ledger.domain.errors import LedgerError
+from ledger.domain.identity import Caller
+from ledger.domain.runs import Status
+from ledger.models import EffectReport, Permit
+from ledger.services import effects, facts, leases, verify
+from ledger.services.effects import Looked
+from tests.clock import Clock
+from tests.services.issuing import DONE, PAY, issuing, lapse, opened, paying, state
+from tests.world import World
+
+pytestmark = pytest.mark.postgres_only
+Act = Callable[[], Any]
+
+
+@pytest.fixture
+def open_world(world: World) -> World:
+    return opened(world)
+
+
+@dataclass
+class Meeting:
+    """Both sides stop before their first write, so both have read; then the winner writes, and after it the loser."""
+
+    barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
+    written: threading.Event = field(default_factory=threading.Event)
+    results: dict[str, Any] = field(default_factory=dict)
+
+    def side(self, name: str, act: Act) -> None:
+        met = False
+
+        def wrapper(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+            nonlocal met
+            if met or "INSERT INTO ledger_journal_entry" not in sql:
+                return execute(sql, params, many, context)
+            met = True
+            self.barrier.wait(20)
+            if name == "loser":
+                assert self.written.wait(20)
+            try:
+                return execute(sql, params, many, context)
+            finally:
+                if name == "winner":
+                    self.written.set()
+
+        try:
+            with connection.execute_wrapper(wrapper):
+                self.results[name] = act()
+        except LedgerError as refusal:
+            self.results[name] = refusal
+        finally:
+            connection.close()
+
+
+def race(winner: Act, loser: Act) -> tuple[Any, Any]:
+    """What both sides were answered. Fails unless both were about to write on what they had read."""
+    meeting = Meeting()
+    threads = [threading.Thread(target=meeting.side, args=pair) for pair in (("winner", winner), ("loser", loser))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not meeting.barrier.broken and meeting.written.is_set(), "they didn't overlap"
+    return meeting.results["winner"], meeting.results["loser"]
+
+
+def reports(world: World, effect: Any) -> list[tuple[str, str, bool]]:
+    rows = EffectReport.objects.of(world.tenant).filter(effect=effect).order_by("ordinal")
+    return list(rows.values_list("kind", "answer", "counted"))
+
+
+def test_a_settle_that_wins_against_the_lapse_counts(open_world: World, clock: Clock) -> None:
+    packet, effect, _ = paying(open_world)
+    clock.shift(61)
+    settled, lapsed = race(
+        lambda: effects.settle(open_world.caller, effect.pk, DONE, packet.fence), lambda: leases.lapse(packet.run.id)
+    )
+    assert settled.counted and lapsed is True
+    assert state(open_world, effect) == EffectState.COMMITTED
+    assert reports(open_world, effect) == [("settle", "committed", True)]
+    assert verify.run(packet.run.id).faults == []
+
+
+def test_a_settle_that_loses_against_the_lapse_is_evidence(open_world: World, clock: Clock) -> None:
+    packet, effect, _ = paying(open_world)
+    clock.shift(61)
+    lapsed, settled = race(
+        lambda: leases.lapse(packet.run.id), lambda: effects.settle(open_world.caller, effect.pk, DONE, packet.fence)
+    )
+    assert lapsed is True and not settled.counted
+    assert state(open_world, effect) == EffectState.UNKNOWN
+    assert reports(open_world, effect) == [("lapse", "unknown", True), ("late", "committed", False)]
+    assert verify.run(packet.run.id).faults == []
+
+
+def test_two_permits_at_once_are_one_permit(open_world: World) -> None:
+    packet = issuing(open_world, PAY)
+    effect = open_world.effect(packet.run.id)
+    ask = lambda: effects.permit(open_world.caller, effect.pk, packet.fence)  # noqa: E731
+    first, second = race(ask, ask)
+    assert (first.new, second.new) == (True, False)
+    assert (first.attempt, first.key, first.send_by) == (second.attempt, second.key, second.send_by)
+    assert Permit.objects.of(open_world.tenant).filter(effect=effect).count() == 1
+
+
+def test_a_permit_that_loses_against_a_release_is_refused(open_world: World) -> None:
+    packet = issuing(open_world, PAY)
+    effect = open_world.effect(packet.run.id)
+    _, refused = race(
+        lambda: leases.release(open_world.caller, packet.run.id, packet.fence),
+        lambda: effects.permit(open_world.caller, effect.pk, packet.fence),
+    )
+    assert isinstance(refused, LedgerError) and refused.code == "stale-fence"
+    assert Permit.objects.of(open_world.tenant).filter(effect=effect).count() == 0
+
+
+def test_a_policy_published_between_reading_and_writing_decides_the_permit(open_world: World) -> None:
+    packet = issuing(open_world, PAY)
+    effect = open_world.effect(packet.run.id)
+    published = False
+
+    def publish_first(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        nonlocal published
+        if "INSERT INTO ledger_journal_entry" in sql and not published:
+            published = True
+            thread = threading.Thread(target=publish)
+            thread.start()
+            thread.join(20)
+        return execute(sql, params, many, context)
+
+    def publish() -> None:
+        try:
+            open_world.policy(({"tool": "*", "verdict": "deny"},))
+        finally:
+            connection.close()
+
+    with connection.execute_wrapper(publish_first), pytest.raises(LedgerError, match="policy-denies"):
+        effects.permit(open_world.caller, effect.pk, packet.fence)
+    assert published and Permit.objects.of(open_world.tenant).filter(effect=effect).count() == 0
+    assert open_world.head(packet.run.id).status == Status.WAKING
+
+
+def unknown_wire(world: World, clock: Clock) -> tuple[Any, Any, Caller]:
+    """An effect at a target without a look-up, unknown; its stale owner's packet; an operator."""
+    packet = issuing(world, replace(PAY, target="wires"))
+    effect = world.effect(packet.run.id)
+    effects.permit(world.caller, effect.pk, packet.fence)
+    lapse(world, clock, packet.run.id)
+    charlie = replace(world.admin, actor=f"person:{world.charlie.pk}", person_id=world.charlie.pk)
+    return packet, effect, charlie
+
+
+def test_a_stale_receipt_that_wins_against_a_verdict_is_final_and_the_verdict_disputes_it(
+    open_world: World, clock: Clock
+) -> None:
+    packet, effect, charlie = unknown_wire(open_world, clock)
+    receipt, judged = race(
+        lambda: effects.settle(open_world.caller, effect.pk, DONE, packet.fence),
+        lambda: effects.verdict(charlie, effect.pk, EffectState.FAILED, "confirmed_absent", "not in the statement"),
+    )
+    assert receipt.counted and judged.disputed
+    assert state(open_world, effect) == EffectState.COMMITTED
+    assert verify.run(packet.run.id).faults == []
+
+
+def test_a_stale_receipt_that_loses_against_a_verdict_reopens_it(open_world: World, clock: Clock) -> None:
+    packet, effect, charlie = unknown_wire(open_world, clock)
+    judged, receipt = race(
+        lambda: effects.verdict(charlie, effect.pk, EffectState.FAILED, "confirmed_absent", "not in the statement"),
+        lambda: effects.settle(open_world.caller, effect.pk, DONE, packet.fence),
+    )
+    assert judged.state is EffectState.FAILED and receipt.effect.state is EffectState.UNKNOWN
+    assert reports(open_world, effect)[-1] == ("late", "committed", True)
+    assert verify.run(packet.run.id).faults == []
+
+
+def test_two_looks_at_once_settle_the_effect_once(open_world: World, clock: Clock) -> None:
+    packet, effect, _ = paying(open_world)
+    lapse(open_world, clock, packet.run.id)
+    looked = Looked(LookAnswer.APPLIED, facts.read().now, 1, "rf_1")
+    first, second = race(lambda: effects.look(effect.pk, looked), lambda: effects.look(effect.pk, looked))
+    assert first.state is second.state is EffectState.COMMITTED
+    assert [counted for kind, _, counted in reports(open_world, effect) if kind == "lookup"] == [True, False]
+    assert verify.run(packet.run.id).faults == []
+
+
+@pytest.mark.parametrize("verb", ["permit", "settle", "withdraw", "look"])
+def test_each_verb_takes_two_round_trips(open_world: World, verb: str) -> None:
+    packet = issuing(open_world, PAY, replace(PAY, name="other"))
+    pay, other = (open_world.effect(packet.run.id, name).pk for name in ("pay", "other"))
+    effects.permit(open_world.caller, other, packet.fence)
+    now, caller = facts.read().now, open_world.caller
+    acts: dict[str, Act] = {
+        "permit": lambda: effects.permit(caller, pay, packet.fence),
+        "settle": lambda: effects.settle(caller, other, SettleSpec(1, Settled.UNKNOWN), packet.fence),
+        "withdraw": lambda: effects.withdraw(caller, pay, packet.fence),
+        "look": lambda: effects.look(other, Looked(LookAnswer.CANNOT_TELL, now, 1)),
+    }
+    with CaptureQueriesContext(connection) as queries:
+        acts[verb]()
+    assert len(queries) == 2

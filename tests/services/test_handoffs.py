@@ -1,0 +1,93 @@
+"""Handoffs: a person takes a run, and says what happens next."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from ledger.domain.errors import LedgerError
+from ledger.domain.handoffs import Outcome
+from ledger.domain.identity import Caller
+from ledger.engine import wakes
+from ledger.models import Body, Handoff, User, Wake
+from ledger.services import handoffs, identity, verify
+from tests.engine.waking import commit, timer
+from tests.world import World
+
+
+def person(world: World, user: User) -> Caller:
+    return Caller(world.tenant.pk, f"person:{user.pk}", person_id=user.pk)
+
+
+def handed_off(world: World) -> Handoff:
+    """A run that a wake has given to a person: its agent was deactivated while it slept."""
+    run_id = commit(world, world.claimed_run(), timer(-1))
+    identity.deactivate_agent(world.admin, world.agent_id)
+    assert wakes.run(run_id) == "hand_off"
+    found: Handoff = Handoff.objects.of(world.tenant).get(run_id=run_id)
+    assert found.state == "open" and world.head(run_id).status == "blocked"
+    return found
+
+
+def refused(code: str, act: object, *arguments: object) -> None:
+    with pytest.raises(LedgerError) as refusal:
+        act(*arguments)  # type: ignore[operator]
+    assert refusal.value.code == code and refusal.value.remedy
+
+
+def state(world: World, handoff_id: UUID) -> str:
+    return str(Handoff.objects.of(world.tenant).get(pk=handoff_id).state)
+
+
+def test_no_key_of_an_agent_and_nobody_without_the_right_takes_or_closes_one(world: World) -> None:
+    found = handed_off(world)
+    other = World()
+    refused("agents-never-decide", handoffs.own, world.caller, found.pk)
+    refused("not-found", handoffs.own, person(other, other.charlie), found.pk)
+    refused("not-found", handoffs.close, person(world, other.charlie), found.pk, Outcome.WAKE, "because")
+    refused("forbidden", handoffs.close, person(world, world.alice), found.pk, Outcome.WAKE, "because")
+    assert state(world, found.pk) == "open"
+
+
+def test_closing_needs_a_reason(world: World) -> None:
+    found = handed_off(world)
+    for reason in ("", "   ", "x" * 2_001):
+        refused("invalid", handoffs.close, person(world, world.charlie), found.pk, Outcome.WAKE, reason)
+
+
+def test_an_operator_takes_it_gives_it_back_and_takes_it_twice_without_a_second_entry(world: World) -> None:
+    found = handed_off(world)
+    charlie = person(world, world.charlie)
+    handoffs.own(charlie, found.pk)
+    before = world.head(found.run_id).head_seq
+    handoffs.own(charlie, found.pk)
+    assert world.head(found.run_id).head_seq == before and state(world, found.pk) == "accepted"
+    handoffs.give_back(charlie, found.pk)
+    assert state(world, found.pk) == "open"
+
+
+@pytest.mark.parametrize(("outcome", "status"), [(Outcome.CANCEL, "cancelled"), (Outcome.FAIL, "failed")])
+def test_closing_ends_the_run_by_its_wake_as_the_person_said(world: World, outcome: Outcome, status: str) -> None:
+    found = handed_off(world)
+    handoffs.close(person(world, world.charlie), found.pk, outcome, "the customer withdrew")
+    assert world.head(found.run_id).status == "waking"
+    assert wakes.run(found.run_id) == "finish" and world.head(found.run_id).status == status
+    note = Body.objects.of(world.tenant).get(pk=Handoff.objects.of(world.tenant).get(pk=found.pk).note_id)
+    assert bytes(note.content or b"") == b"the customer withdrew"
+    assert verify.run(found.run_id).intact
+
+
+def test_closing_with_a_wake_checks_everything_again(world: World) -> None:
+    found = handed_off(world)
+    handoffs.close(person(world, world.charlie), found.pk, Outcome.WAKE, "looked at it")
+    assert wakes.run(found.run_id) == "hand_off"
+    assert Handoff.objects.of(world.tenant).filter(run_id=found.run_id).count() == 2
+    assert Wake.objects.of(world.tenant).filter(run_id=found.run_id).count() == 2
+
+
+def test_a_closed_one_is_not_closed_again(world: World) -> None:
+    found = handed_off(world)
+    charlie = person(world, world.charlie)
+    handoffs.close(charlie, found.pk, Outcome.WAKE, "once")
+    refused("wrong-state", handoffs.close, charlie, found.pk, Outcome.CANCEL, "twice")

@@ -1,0 +1,70 @@
+"""Runs as the product itself brings them there: approved, woken, called, lost, asked about, handed over."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from ledger.domain.commits import Next, NextKind
+from ledger.domain.effects import LookAnswer
+from ledger.engine import wakes
+from ledger.models import Effect, Handoff
+from ledger.services import effects, leases
+from ledger.services.effects import Looked
+from ledger.services.packets import Packet
+from tests.clock import Clock
+from tests.ui.asking import ask, client_of, decide
+from tests.world import World
+
+
+def approved(world: World, **asking: Any) -> UUID:
+    """A run whose call was asked for, approved by Alice, and that the wake cleared."""
+    request = ask(world, **asking)
+    decide(client_of(world.alice), world, request, "approve", "The photos show it.")
+    wakes.run(request.run_id)
+    return UUID(str(request.run_id))
+
+
+def called(world: World, *, seconds: int = 60, **asking: Any) -> tuple[Packet, Effect]:
+    """A worker holds an approved run, and its call is out."""
+    run_id = approved(world, **asking)
+    packet = world.claim("1", "2", seconds=seconds)
+    assert packet.run.id == run_id
+    effect = world.effect(run_id)
+    effects.permit(world.caller, effect.pk, packet.fence)
+    return packet, world.effect(run_id)
+
+
+def lost(world: World, clock: Clock, **asking: Any) -> Effect:
+    """The worker is gone while its call is out: nobody knows what happened."""
+    packet, _ = called(world, **asking)
+    clock.shift(120)
+    assert leases.lapse(packet.run.id)
+    effect = world.effect(packet.run.id)
+    assert effect.state == "unknown"
+    return effect
+
+
+def answered(effect: Effect, answer: LookAnswer, at: Any, **more: Any) -> None:
+    """The target was asked and said this."""
+    effects.look(effect.pk, Looked(answer, at, effect.attempt, **more))
+
+
+def handed_over(world: World, clock: Clock, **asking: Any) -> Handoff:
+    """The target has something else under the key: the run is in people's hands."""
+    effect = lost(world, clock, **asking)
+    answered(effect, LookAnswer.DIFFERS, clock.now(), cause="amount", evidence=b'{"refund":"re_9","amount_minor":9900}')
+    found: Handoff = Handoff.objects.of(world.tenant).get(run_id=effect.run_id, state="open")
+    return found
+
+
+def completed(world: World) -> UUID:
+    """A run that ended well."""
+    packet = world.claimed_run()
+    world.commit(packet, Next(NextKind.COMPLETE), state={"order": "17", "amount_minor": 4200, "currency": "EUR"})
+    return packet.run.id
+
+
+def named() -> str:
+    """A word that no other row has."""
+    return f"w{uuid4().hex[:10]}"

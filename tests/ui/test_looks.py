@@ -1,0 +1,91 @@
+"""Looking at a target again from a card: against a real server on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from approvals.models import ApprovalRequest
+from ledger.models import Observation
+from tests.clock import Clock
+from tests.engine.shop import Shop, open_shop, register
+from tests.ui.asking import address, ask, client_of, decide, form_of, votes
+from tests.world import World
+
+
+@pytest.fixture
+def shop(world: World) -> Iterator[Shop]:
+    """The world's target `payments`, answering."""
+    with open_shop() as opened:
+        register(world, opened, "payments")
+        yield opened
+
+
+def looked(world: World, request: ApprovalRequest) -> int:
+    return Observation.objects.of(world.tenant).filter(run_id=request.run_id).count()
+
+
+def look(world: World, request: ApprovalRequest, *, htmx: bool = True) -> Any:
+    headers = {"HX-Request": "true"} if htmx else {}
+    return client_of(world.alice).post(address(world, request, "approval_look"), headers=headers)
+
+
+def test_a_look_by_link_or_by_a_stranger_asks_nobody(world: World, shop: Shop) -> None:
+    request = ask(world, order={})
+    assert client_of(world.alice).get(address(world, request, "approval_look")).status_code == 405
+    assert client_of(World().alice).post(address(world, request, "approval_look")).status_code == 404
+    assert shop.asked == 0 and looked(world, request) == 1
+
+
+def test_a_silent_target_is_told_and_the_last_state_stays(world: World, shop: Shop, clock: Clock) -> None:
+    request = ask(world, order={"total": 7})
+    clock.shift(60)
+    shop.silent = True
+    answer = look(world, request)
+    assert answer.status_code == 200 and "Could not be seen just now" in answer.content.decode()
+    assert looked(world, request) == 1
+
+
+def test_a_look_again_shows_what_moved_and_brings_the_receipt_of_it(world: World, shop: Shop, clock: Clock) -> None:
+    request = ask(world, order={"total": 7})
+    alice = client_of(world.alice)
+    page = alice.get(address(world, request)).content.decode()
+    clock.shift(60)
+    shop.version = "v2"
+    answer = look(world, request).content.decode()
+    assert "Changed since it was proposed" in answer and "<html" not in answer
+    assert 'id="receipt"' in answer and form_of(page)["receipt"] not in answer
+    assert looked(world, request) == 2
+    assert decide(alice, world, request, "approve", htmx=True).status_code == 200
+    assert votes(request) == [(world.alice.pk, "approve")]
+
+
+def test_looks_within_two_seconds_ask_once(world: World, shop: Shop, clock: Clock) -> None:
+    request = ask(world, order={})
+    clock.shift(60)
+    look(world, request)
+    look(world, request)
+    assert shop.asked == 1
+
+
+def test_without_javascript_a_look_leads_back_to_the_card(world: World, shop: Shop, clock: Clock) -> None:
+    request = ask(world, order={})
+    clock.shift(60)
+    answer = look(world, request, htmx=False)
+    assert (answer.status_code, answer["Location"]) == (302, address(world, request))
+
+
+def test_an_old_look_is_renewed_by_the_page_itself(world: World, shop: Shop, clock: Clock) -> None:
+    request, alice = ask(world, order={}), client_of(world.alice)
+    assert 'hx-trigger="submit"' in alice.get(address(world, request)).content.decode()
+    clock.shift(301)
+    assert 'hx-trigger="load, submit"' in alice.get(address(world, request)).content.decode()
+
+
+def test_a_closed_request_asks_nobody(world: World, shop: Shop) -> None:
+    request = ask(world, order={})
+    decide(client_of(world.bob), world, request, "deny", "no")
+    look(world, request)
+    assert shop.asked == 0

@@ -1,0 +1,159 @@
+"""Reconcile: what may be said of an unknown outcome, by whom, with which evidence, and what each answer causes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from approvals.services import reconcile_pages
+from approvals.views import counts
+from ledger.domain.effects import LookAnswer
+from ledger.domain.identity import Verb
+from ledger.models import Effect, EffectReport, JournalEntry
+from ledger.services import identity
+from tests.clock import Clock
+from tests.ui.asking import client_of
+from tests.ui.scenes import answered, called, lost
+from tests.world import World
+
+EVIDENCE = "Statement of 30 November, line 4."
+
+
+def send(world: World, effect: Effect, name: str = "effect_verdict", person: Any = None, **typed: str) -> Any:
+    address = reverse(name, args=[world.tenant.slug, effect.pk])
+    return client_of(person or world.charlie).post(address, typed, follow=True)
+
+
+def reports(effect: Effect) -> list[tuple[str, str]]:
+    rows = EffectReport.objects.of(effect.tenant_id).filter(effect=effect).order_by("ordinal")
+    return list(rows.values_list("kind", "answer"))
+
+
+def test_a_verdict_without_evidence_choice_or_reference_is_refused_and_keeps_what_was_typed(
+    world: World, clock: Clock
+) -> None:
+    effect = lost(world, clock)
+    before = reports(effect)
+    for typed, said in (
+        ({"verdict": "committed", "reference": "re_7", "evidence": "  "}, "Say where you looked"),
+        ({"verdict": "committed", "evidence": EVIDENCE}, "own reference"),
+        ({"evidence": EVIDENCE}, "Choose what happened"),
+        ({"verdict": "written_off", "evidence": EVIDENCE}, "Choose what happened"),
+    ):
+        answer = send(world, effect, **typed)
+        text = answer.content.decode()
+        assert answer.status_code == 422 and said in text
+        assert typed["evidence"].strip() in text and typed.get("reference", "") in text
+    assert reports(effect) == before and world.effect(effect.run_id).state == "unknown"
+
+
+def test_only_operators_may_ask_or_settle(world: World, clock: Clock) -> None:
+    effect = lost(world, clock)
+    other = World()
+    for person, status in ((world.alice, 403), (world.dora, 403), (world.person("nobody"), 404), (other.charlie, 404)):
+        for name in ("effect_ask", "effect_verdict"):
+            answer = send(world, effect, name, person, verdict="rejected", evidence=EVIDENCE)
+            assert answer.status_code == status, (person, name)
+    assert send(other, effect, person=other.charlie, verdict="rejected", evidence=EVIDENCE).status_code == 404
+    assert world.effect(effect.run_id).state == "unknown"
+    page = client_of(world.alice).get(reverse("effect", args=[world.tenant.slug, effect.pk])).content.decode()
+    assert "Record the verdict" not in page and "needs the right to operate" in page
+
+
+def test_a_get_neither_asks_nor_settles(world: World, clock: Clock) -> None:
+    effect = lost(world, clock)
+    before = JournalEntry.objects.of(world.tenant).count()
+    for name in ("effect_ask", "effect_verdict"):
+        assert client_of(world.charlie).get(reverse(name, args=[world.tenant.slug, effect.pk])).status_code == 405
+    assert JournalEntry.objects.of(world.tenant).count() == before
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state", "cause", "says"),
+    [
+        ("committed", "committed", "", "It was done. The run has its result and nothing is sent again."),
+        ("confirmed_absent", "failed", "confirmed_absent", "The agent may send it again, with the same key."),
+        ("rejected", "failed", "rejected", "The target refused it for good."),
+    ],
+)
+def test_a_verdict_settles_and_the_page_says_what_came_of_it(
+    world: World, clock: Clock, verdict: str, state: str, cause: str, says: str
+) -> None:
+    effect = lost(world, clock)
+    answer = send(world, effect, verdict=verdict, evidence=EVIDENCE, reference="re_7")
+    text = answer.content.decode()
+    assert answer.status_code == 200 and answer.redirect_chain
+    settled = world.effect(effect.run_id)
+    assert (settled.state, settled.cause) == (state, cause)
+    assert says in text and "The run is being checked" in text
+    assert EVIDENCE in text and "Charlie" in text and "Settled by hand" in text
+    assert reports(effect)[-1][0] == "verdict"
+    assert f'data-draft-done="effect-{effect.pk}"' in text
+
+
+def test_a_verdict_on_what_was_settled_meanwhile_is_told_apart(world: World, clock: Clock) -> None:
+    effect = lost(world, clock)
+    answered(effect, LookAnswer.APPLIED, clock.now(), reference="re_1")
+    assert world.effect(effect.run_id).state == "committed"
+    answer = send(world, effect, verdict="committed", evidence=EVIDENCE, reference="re_7")
+    assert answer.status_code == 422 and "Choose what happened" in answer.content.decode()
+
+
+def test_asking_again_records_the_answer_under_the_person(world: World, clock: Clock) -> None:
+    effect = lost(world, clock)
+    answer = send(world, effect, "effect_ask")
+    text = answer.content.decode()
+    assert answer.status_code == 200 and "The target answered: can’t tell." in text
+    assert reports(effect)[-1] == ("lookup", "cannot_tell")
+    newest = EffectReport.objects.of(world.tenant).filter(effect=effect).latest("ordinal")
+    assert newest.actor == f"person:{world.charlie.pk}"
+    assert world.effect(effect.run_id).state == "unknown"
+
+
+def test_the_queue_is_oldest_first_with_the_money_at_risk_and_equals_its_badge(world: World, clock: Clock) -> None:
+    first = lost(world, clock, arguments=b'{"amount_minor":14900,"currency":"EUR"}')
+    clock.shift(60)
+    second = lost(world, clock, arguments=b'{"amount_minor":5000,"currency":"JPY"}')
+    clock.shift(60)
+    third = lost(world, clock, arguments=b'{"note":"nothing about money"}')
+    packet, out = called(world, seconds=3600)
+    assert packet
+    found = reconcile_pages.queue(world.charlie, world.tenant)
+    assert [row.id for row in found.rows] == [first.pk, second.pk, third.pk]
+    assert found.at_risk == ("149.00 EUR", "5,000 JPY") and found.at_risk_partial
+    clock.shift(3600)
+    found = reconcile_pages.queue(world.charlie, world.tenant)
+    assert [row.id for row in found.rows][-1] == out.pk and found.rows[-1].why == "The call’s answer is overdue."
+    badge = counts.bounded(reconcile_pages.waiting_for(world.charlie, world.tenant))
+    assert badge == found.page.total == str(len(found.rows)) == "4"
+
+
+def test_money_is_hidden_from_operators_who_may_not_see_payloads(world: World, clock: Clock) -> None:
+    lost(world, clock, arguments=b'{"amount_minor":98765,"currency":"EUR"}')
+    person = world.person("olga")
+    for verb in (Verb.SEE, Verb.OPERATE):
+        identity.grant_permission(world.admin, person, verb, world.workflow)
+    text = client_of(person).get(reverse("reconcile", args=[world.tenant.slug])).content.decode()
+    assert "987.65" not in text and "The worker was lost while its call was out." in text
+
+
+def test_the_queue_pages_without_losing_or_repeating_any(
+    world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    effects = [lost(world, clock).pk for _ in range(5)]
+    monkeypatch.setattr(reconcile_pages, "SHOWN", 2)
+    seen, before = [], ""
+    while True:
+        found = reconcile_pages.queue(world.charlie, world.tenant, before)
+        seen += [row.id for row in found.rows]
+        before = found.page.next
+        if not before:
+            break
+    assert seen == effects
+
+
+def test_an_empty_queue_says_that_all_is_well(world: World) -> None:
+    text = client_of(world.charlie).get(reverse("reconcile", args=[world.tenant.slug])).content.decode()
+    assert "Every outcome is known" in text

@@ -1,0 +1,49 @@
+"""Signing in and out."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from ledger.services import identity
+from tests.world import PASSWORD, World
+
+
+def client(user: object) -> Client:
+    found = Client()
+    found.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    return found
+
+
+def inbox(world: World) -> str:
+    return f"/t/{world.tenant.slug}/inbox/"
+
+
+def test_signing_in_takes_the_address_in_any_case_and_leads_to_the_inbox(world: World) -> None:
+    browser = Client()
+    form = {"username": f"  {world.alice.email.upper()} ", "password": PASSWORD}
+    assert browser.post("/sign-in/", form)["Location"] == "/"
+    assert browser.get("/")["Location"] == f"/t/{world.tenant.slug}/inbox/"
+
+
+@pytest.mark.parametrize("way_back", ["https://evil.example/", "//evil.example/", "javascript:alert(1)"])
+def test_signing_in_never_leads_elsewhere(world: World, way_back: str) -> None:
+    form = {"username": world.alice.email, "password": PASSWORD, "next": way_back}
+    assert Client().post("/sign-in/", form)["Location"] == "/"
+
+
+def test_a_wrong_password_and_an_inactive_person_get_the_same_answer(world: World) -> None:
+    wrong = Client().post("/sign-in/", {"username": world.alice.email, "password": "not it"})
+    identity.deactivate_person(world.admin, world.alice)
+    inactive = Client().post("/sign-in/", {"username": world.alice.email, "password": PASSWORD})
+    assert wrong.status_code == inactive.status_code == 200
+    said = [list(answer.context["form"].non_field_errors()) for answer in (wrong, inactive)]
+    assert said[0] and said[0] == said[1]
+
+
+def test_signing_out_is_a_post(world: World) -> None:
+    browser = client(world.alice)
+    assert browser.get("/sign-out/").status_code == 405
+    assert browser.get(inbox(world)).status_code == 200
+    assert browser.post("/sign-out/")["Location"] == "/sign-in/"
+    assert browser.get(inbox(world)).status_code == 302
