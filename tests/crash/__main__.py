@@ -36,7 +36,8 @@ def main(arguments: list[str]) -> int:
             for row in run_points(scene, points, trials, options.seed):
                 print(row.text(), flush=True)
                 failed = failed or row.failed
-    print(Row.bound(options.trials))
+    if not failed:
+        print(Row.bound(options.trials))
     return 1 if failed else 0
 
 

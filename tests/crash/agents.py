@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 from typing import Any
 
 from pydantic import BaseModel
@@ -29,6 +31,8 @@ class GoodwillNow(Goodwill):
 
 
 PAY: dict[str, Any] = {"targets": ["payments"], "tools": ["payments.goodwill"], "on_conflict": ("hand_off",)}
+payments = ""
+"""Where the target is, for code that goes past the ledger."""
 seen: list[str] = []
 """Codes of refusals that the agents of this process met and went on from."""
 
@@ -122,9 +126,33 @@ def _recover(ctx: Context[Any], s: Any) -> Any:
     return ctx.perform(_propose(ctx, "refund", _request(s)), call=charge)
 
 
+def _careless(key: str) -> Workflow[Any]:
+    """Code as it must not be written: it pays past the ledger. The judge has to see it."""
+    flow: Workflow[Any] = Workflow(
+        "refunds", version="2", initial="assess", state=refunds_v2.state, takes_over_from=["1"]
+    )
+
+    def issue(ctx: Context[Any], s: Any) -> Step:
+        recorded = ctx.effects["pay"]
+        headers = {"Idempotency-Key": key or str(recorded.key), "Content-Type": "application/json"}
+        connection = http.client.HTTPConnection(payments.removeprefix("http://"), timeout=10)
+        connection.request("POST", "/refunds", json.dumps(recorded.request), headers)
+        connection.getresponse().read()
+        connection.close()
+        receipt = ctx.perform(recorded, call=charge)
+        return ctx.complete(s.model_copy(update={"receipt": receipt}))
+
+    flow.transition(refunds_v2.transitions["assess"].function)
+    declared = refunds_v2.transitions["issue"]
+    flow.transition(targets=declared.targets, tools=declared.tools, on_conflict=declared.on_conflict)(issue)
+    return flow
+
+
 FLOWS: dict[str, Workflow[Any]] = {
     "refunds/1": refunds_v1,
     "refunds/2": refunds_v2,
+    "refunds/2-blind": _careless(""),
+    "refunds/2-own-key": _careless("mine"),
     "goodwill/1": goodwill,
     "goodwill/2-other-amount": _other_amount(),
     "goodwill/2-renamed": _renamed(),

@@ -19,6 +19,8 @@ from tests.crash.trials import POINTS, Run, begin, run_trial, take_over
 
 SLOTS = 20
 """Trials at the same time: each waits for its lease most of the time."""
+WAKES_AT_ONCE = 6
+"""So few that a wake is killed once and not three times, which is a person's business."""
 MAIN_POINTS = ("a", "b", "c", "d")
 JUDGE = ROOT / "tests" / "crash" / "judge.py"
 LOG_READER = ROOT / "examples" / "sandbox" / "log.py"
@@ -60,8 +62,10 @@ class Row:
         others = sum(counted.values()) - sum(counted[kind] for kind in ZEROS)
         pids = f"{self.kills[0]}…{self.kills[-1]}" if self.kills else "none"
         lying = sum(bool(run.fault) for run in self.runs)
+        places = {run.notes["statement"] for run in self.runs if "statement" in run.notes}
+        killed_at = f"  at {len(places)} different statements" if places else ""
         lines = [
-            f"{self.kind:8} {self.point:8} trials {len(self.runs):4}  kills {len(self.kills):4} (pids {pids})  "
+            f"{self.kind:8} {self.point:8} trials {len(self.runs):4}  kills {len(self.kills):4} (pids {pids}){killed_at}  "
             f"first look wrong {lying:3}  code {self._digests()}  {zeros}  other {others}  {self.seconds:.1f} s"
         ]
         seeds = {run.trial.id: run.seed for run in self.runs}
@@ -125,12 +129,12 @@ def _side_by_side(scene: Scene, point: str, seeds: range) -> tuple[list[Run], li
 
 
 def _wakes(scene: Scene, point: str, seeds: range) -> tuple[list[Run], list[int]]:
-    """Timers are killed at a statement of a wake, one after the other; the next one finds what was left. In rounds of as many as there are slots."""
+    """Timers are killed at a statement of a wake, one after the other; the next one finds what was left."""
     runs: list[Run] = []
     killed: list[int] = []
     left = list(seeds)
     while left:
-        batch, left = left[: len(scene.slots)], left[len(scene.slots) :]
+        batch, left = left[:WAKES_AT_ONCE], left[WAKES_AT_ONCE:]
         began = [begin(scene, slot, point, seed, "refunds/1") for slot, seed in zip(scene.slots, batch, strict=False)]
         killed += _wake_round(scene, began)
         runs += began

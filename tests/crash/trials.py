@@ -178,11 +178,11 @@ def before_call(run: Run) -> None:
 
 def during_call(run: Run) -> None:
     """Applied by the target, not answered."""
-    _block_after_apply(run)
+    block_after_apply(run)
     take_over(run, "refunds/2")
 
 
-def _block_after_apply(run: Run, outcome: str = "", changes: int = 1) -> None:
+def block_after_apply(run: Run, outcome: str = "", changes: int = 1) -> None:
     first = run.worker("refunds/1")
     run.wait_status("waiting")
     effect = run.effect()
@@ -255,10 +255,11 @@ def zombie(run: Run) -> None:
     first.wait_for("point", TRIAL_SECONDS)
     first.send(signal.SIGSTOP)
     run.wait_status("ready", "blocked")
-    run.sample("stopped past the lease")
+    run.sample("stopped past the lease", pay=["failed", 0, 0])
     first.send(signal.SIGCONT)
     first.release()
     until(10, lambda: first.of_kind("refused") or any(a["ack"]["kind"] == "settle" for a in first.of_kind("ack")))
+    run.sample("awake again", pay=["failed", 0, 0])
     run.kill(first)
     take_over(run, "refunds/2")
 
@@ -314,13 +315,13 @@ def renamed(run: Run) -> None:
 def found_refused(run: Run) -> None:
     """The look-up finds the refund, and it was refused."""
     run.trial.ends = ["failed"]
-    _block_after_apply(run, "outcome_refused", 0)
+    block_after_apply(run, "outcome_refused", 0)
     take_over(run, "refunds/2")
 
 
 def found_pending(run: Run) -> None:
     """The look-up finds the refund still pending; later it settles."""
-    _block_after_apply(run, "outcome_pending")
+    block_after_apply(run, "outcome_pending")
     unknown = run.wait_effect("unknown")
     until(
         15, lambda: run.record.rows("ledger_effect_report", "effect_id = %s AND answer = 'in_progress'", unknown["id"])
@@ -333,7 +334,7 @@ def found_pending(run: Run) -> None:
 def found_other(run: Run) -> None:
     """The look-up finds a refund of another amount: a person's business."""
     run.trial.ends = ["blocked"]
-    _block_after_apply(run, "outcome_other_amount")
+    block_after_apply(run, "outcome_other_amount")
     take_over(run, "refunds/2")
 
 

@@ -23,6 +23,7 @@ def work(args: dict[str, Any], report: int, control: int) -> None:
     flow = agents.FLOWS[args["flow"]]
     line.say("started", digest=flow.code_digest(), version=flow.version, session=os.getsid(0))
     point = args.get("point", "")
+    agents.payments = args["payments"]
     with Client(args["server"], args["key"], transport=Api(line, point), patience=PATIENCE_SECONDS) as client:
         Worker(
             client,
@@ -63,7 +64,7 @@ class Api(httpx.BaseTransport):
     def _maybe_block(self, path: str, asked: Any, reply: httpx.Response) -> None:
         if reply.status_code >= 400:
             return
-        if self._point == "settled" and path.endswith("/settle"):
+        if self._point == "settled" and path.endswith("/settle") and asked["outcome"] == "committed":
             self._block("settled")
         if self._point == "waiting" and _CHECKPOINTS.search(path) and asked["next"]["kind"] == "wait":
             self._block("waiting")
