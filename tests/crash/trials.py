@@ -251,14 +251,14 @@ def in_commit(run: Run) -> None:
 
 def zombie(run: Run) -> None:
     """Stopped past the lease with a permit in hand, and awake again before anyone claims: nothing may be sent any more."""
-    first = _to_issue(run, "before_call")
+    first = _to_issue(run, "zombie")
     first.wait_for("point", TRIAL_SECONDS)
     first.send(signal.SIGSTOP)
     run.wait_status("ready", "blocked")
     run.sample("stopped past the lease", pay=["failed", 0, 0])
     first.send(signal.SIGCONT)
     first.release()
-    until(10, lambda: first.of_kind("refused") or any(a["ack"]["kind"] == "settle" for a in first.of_kind("ack")))
+    first.wait_for("point", TRIAL_SECONDS, lambda line: line["point"] == "told")
     run.sample("awake again", pay=["failed", 0, 0])
     run.kill(first)
     take_over(run, "refunds/2")
