@@ -11,6 +11,8 @@ urlpatterns = [
     path("t/<slug:slug>/approvals/<uuid:request_id>/", approvals.approval, name="approval"),
     path("t/<slug:slug>/approvals/<uuid:request_id>/newer/", approvals.approval_newer, name="approval_newer"),
     path("t/<slug:slug>/approvals/<uuid:request_id>/look/", approvals.approval_look, name="approval_look"),
+    path("t/<slug:slug>/approvals/<uuid:request_id>/withdraw/", approvals.approval_withdraw, name="approval_withdraw"),
+    path("t/<slug:slug>/approvals/<uuid:request_id>/revoke/", approvals.approval_revoke, name="approval_revoke"),
     path("t/<slug:slug>/approvals/<uuid:request_id>/decide/", approvals.approval_decide, name="approval_decide"),
     path("t/<slug:slug>/", include(record_urls)),
 ]

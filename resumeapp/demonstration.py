@@ -42,7 +42,10 @@ ORDERS: Final = (
     ("1003", "Tomasz Zieliński", 8_700, 3_000),
     ("1004", "Wren Okafor", 56_000, 56_000),
 )
-WIRE_ORDER: Final = ("2001", "Quayside Timber Ltd", 250_000, 250_000)
+INVOICES: Final = (
+    ("2001", "Quayside Timber Ltd", 250_000, 250_000),
+    ("2002", "Lantern Freight GmbH", 118_400, 118_400),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +134,8 @@ def start_runs() -> list[UUID]:
     for order, customer, _, refund in ORDERS:
         task = f"Refund order {order} for {customer}"
         started.append(_start(caller, "refunds", order, task, refund, customer))
-    order, customer, amount, _ = WIRE_ORDER
-    started.append(_start(caller, "wires", order, f"Pay invoice {order} of {customer}", amount, customer))
+    for order, customer, amount, _ in INVOICES:
+        started.append(_start(caller, "wires", order, f"Pay invoice {order} of {customer}", amount, customer))
     return started
 
 

@@ -15,7 +15,7 @@ from approvals.domain.requests import EFFECT, Choice, RequestState
 from approvals.models import ApprovalRequest, Revision, Vote
 from approvals.services import standing
 from ledger.domain import canonical
-from ledger.domain.authority import Requirement, Rule
+from ledger.domain.authority import GrantState, Requirement, Rule
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
 from ledger.models import Agent, ApiKey, Body, Effect, Grant, Lease, Observation, RunHead, Tenant, User, WorkflowType
@@ -68,6 +68,7 @@ class Card:
     agent: Agent | None
     acts_for: User | None
     key_prefix: str
+    approves: bool
     reads: bool
     arguments: Any
     raw: bytes | None
@@ -85,6 +86,16 @@ class Card:
     def pending(self) -> bool:
         """Open by state and by clock."""
         return self.request.state == RequestState.PENDING and self.now < self.request.decide_by
+
+    @property
+    def can_withdraw(self) -> bool:
+        """Is this person's approval one that they may still take back, before the quorum?"""
+        return self.pending and self.voted is not None and self.voted.choice == Choice.APPROVE
+
+    @property
+    def can_revoke(self) -> bool:
+        """Is there leave that hasn't been used, which an approver may take back?"""
+        return self.approves and self.grant is not None and self.grant.state == GrantState.LIVE
 
     @property
     def stale(self) -> bool:
@@ -168,6 +179,7 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         agent=Agent.objects.of(tenant).filter(pk=effect.run.agent_id).first(),
         acts_for=User.objects.filter(pk=effect.run.on_behalf_of_id).first(),
         key_prefix=_key(effect),
+        approves=approves,
         reads=reads,
         arguments=canonical.parse(raw) if raw else None,
         raw=raw,

@@ -13,7 +13,7 @@ from django.urls import reverse
 from approvals.labels import reason
 from approvals.services import effect_lines, run_parts
 from approvals.services.effect_lines import EffectLine
-from approvals.services.pieces import Content, Cursor, Fact, Page, bodies, content, counted, short
+from approvals.services.pieces import Content, Cursor, Fact, Page, bodies, content, counted
 from approvals.services.run_lists import OPEN_HANDOFFS, seen_by
 from approvals.services.run_parts import WakeLine
 from approvals.templatetags.console import visible_text as shown
@@ -36,9 +36,7 @@ class Row:
     severity: str
     task: str
     workflow: str
-    run: str
     owner: str
-    opened: datetime
     due: datetime
     closed: datetime | None
     outcome: str
@@ -139,9 +137,7 @@ def _row(handoff: Handoff) -> Row:
         severity=handoff.severity,
         task=shown(handoff.run.task),
         workflow=shown(handoff.run.workflow.name),
-        run=short(handoff.run_id),
         owner=shown(handoff.owner.name) if handoff.owner else "",
-        opened=handoff.opened_at,
         due=handoff.due_at,
         closed=handoff.closed_at,
         outcome=OUTCOMES.get(handoff.outcome, ""),

@@ -14,7 +14,7 @@ from django.utils.dateparse import parse_date
 from approvals.labels import VERBS
 from approvals.models import ApprovalRequest
 from approvals.services import timelines
-from approvals.services.pieces import Item, short
+from approvals.services.pieces import Item
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
@@ -49,7 +49,6 @@ class Line:
     verb: str
     seq: int
     digest: str
-    run: str
     task: str
     href: str
 
@@ -145,7 +144,6 @@ def _line(tenant: Tenant, row: JournalEntry, item: Item, tasks: Mapping[UUID, st
         verb=row.verb,
         seq=row.seq,
         digest=bytes(row.digest).hex()[:12],
-        run=short(row.stream_id) if task is not None else "",
         task=shown(task) if task is not None else "Administration" if row.kind == "tenant" else "Event",
         href=reverse("run", args=[tenant.slug, row.stream_id]) if task is not None else "",
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,6 +19,8 @@ from ledger.models import Body
 
 HIDDEN = "not shown: you may see this record but not its contents"
 MANY = 1_000
+LONGEST = 50_000
+"""Characters of one text that a page carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +117,14 @@ def content(body: Body | None, *, may_see: bool) -> Content:
 
 
 def pretty(raw: bytes) -> str:
-    """JSON set out over lines, anything else as it is; control and direction characters are made visible."""
+    """JSON set out over lines, anything else as it is; control and direction characters are made visible. What is cut off is said."""
     text = raw.decode("utf-8", "replace")
-    try:
+    with suppress(ValueError):
         text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except ValueError:
-        return shown(text)
+    if len(text) > LONGEST:
+        text = (
+            f"{text[:LONGEST]}\n… {len(text) - LONGEST:,} more characters are not shown here; the API has all of them."
+        )
     return shown(text)
 
 
@@ -148,8 +153,3 @@ def bodies(ids: Iterable[UUID | None], tenant_id: UUID) -> dict[UUID, Body]:
 def short(row: UUID) -> str:
     """An id's last digits, enough to tell rows of a page apart: ids are ordered by time, so that their first digits are alike."""
     return row.hex[-8:]
-
-
-def joined(parts: Sequence[str], last: str = "and") -> str:
-    """`a, b and c`."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {last} {parts[-1]}" if parts else ""

@@ -17,16 +17,18 @@ from approvals.domain.health import cause
 from approvals.labels import LOOKS, words
 from approvals.services import effect_lines
 from approvals.services.effect_lines import EffectLine
-from approvals.services.pieces import HIDDEN, MANY, Cursor, Fact, Item, Page, bodies, counted, money, short
+from approvals.services.pieces import HIDDEN, MANY, Cursor, Fact, Item, Page, bodies, counted, money
 from approvals.services.run_lists import seen_by
 from approvals.templatetags.console import absolute
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.effects import EffectState, ReportKind
 from ledger.domain.identity import Verb
-from ledger.models import Effect, EffectReport, RunHead, Tenant, User, WorkflowType
+from ledger.models import Body, Effect, EffectReport, RunHead, Tenant, User, WorkflowType
 from ledger.services import facts, permissions
 
 SHOWN = 50
+REQUEST_READ = 16_384
+"""Bytes of the largest request whose amount is summed up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,6 @@ class Row:
     why: str
     target: str
     task: str
-    run_id: UUID
-    run: str
     amount: str
     asked: str
     since: datetime
@@ -79,11 +79,9 @@ class EffectPage:
     choices: tuple[Choice, ...]
     why_no_choice: str
     can_ask: bool
-    amount: str
     run_id: UUID
     run_status: str
     task: str
-    seq: int
 
 
 def waiting_for(user: User, tenant: Tenant) -> QuerySet[Effect]:
@@ -129,7 +127,8 @@ def _at_risk(every: QuerySet[Effect], tenant: Tenant, payloads: set[UUID]) -> tu
     """The sums over at most a thousand requests, and whether there is more that isn't in them."""
     ids = list(every.order_by("pk").values_list("request_id", "run__workflow_id")[: MANY + 1])
     seen = [request for request, workflow in ids[:MANY] if workflow in payloads]
-    found = [worth for body in bodies(seen, tenant.pk).values() if (worth := money(body)) is not None]
+    small = Body.objects.of(tenant).filter(pk__in=seen, size__lte=REQUEST_READ)
+    found = [worth for body in small if (worth := money(body)) is not None]
     return tuple(str(amount) for amount in amounts.total(found)), len(ids) > MANY or len(found) < len(ids)
 
 
@@ -150,8 +149,6 @@ def _row(effect: Effect, since: datetime, amount: str, last: dict[UUID, EffectRe
         why=_why(effect, last.get(effect.pk)),
         target=shown(effect.target.name),
         task=shown(effect.run.task),
-        run_id=effect.run_id,
-        run=short(effect.run_id),
         amount=amount,
         asked=f"asked {effect.looks} times" if effect.looks > 1 else "asked once" if effect.looks else "not asked yet",
         since=since,
@@ -193,11 +190,9 @@ def effect(user: User, tenant: Tenant, effect_id: UUID) -> EffectPage:
         choices=choices(found) if operates else (),
         why_no_choice=_why_no_choice(found, operates),
         can_ask=operates and asked and found.state in {EffectState.UNKNOWN, EffectState.IN_FLIGHT, EffectState.FAILED},
-        amount=str(amount or ""),
         run_id=found.run_id,
         run_status=found.run.head.status,
         task=shown(found.run.task),
-        seq=found.run.head.head_seq,
     )
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from approvals.domain.health import Around, Standing, standing
+from approvals.labels import HEALTH
 from approvals.services.pieces import Cursor, Page, counted, short
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.effects import EffectState
@@ -61,6 +62,7 @@ class Row:
     task: str
     status: str
     health: str
+    health_badge: tuple[str, str] | None
     why: str
     workflow: str
     version: str
@@ -134,6 +136,7 @@ def _row(head: RunHead, stands: Standing) -> Row:
         task=shown(head.run.task),
         status=head.status,
         health=stands.health,
+        health_badge=HEALTH.get(stands.health),
         why=shown(stands.sentence),
         workflow=shown(head.workflow.name),
         version=shown(head.version),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 from django.http import Http404
 from django.urls import reverse
 
 from approvals.domain.health import Standing, standing
+from approvals.labels import HEALTH
 from approvals.services import effect_lines, run_parts, timelines
 from approvals.services.effect_lines import EffectLine
 from approvals.services.pieces import Fact, Item
@@ -35,6 +35,7 @@ class RunPage:
     status: str
     intent: str
     stands: Standing
+    health_badge: tuple[str, str] | None
     attention: str
     attention_href: str
     text: str
@@ -51,7 +52,6 @@ class RunPage:
     timeline: tuple[Item, ...]
     older: int | None
     sees_payloads: bool
-    moved_at: datetime
     head_seq: int
 
 
@@ -84,6 +84,7 @@ def run(user: User, tenant: Tenant, run_id: UUID, before: int | None = None) -> 
         status=head.status,
         intent=head.intent,
         stands=Standing(shown(explain.explain(run_id, tenant.pk).sentence), shown(stands.actor), stands.health),
+        health_badge=HEALTH.get(stands.health),
         attention=attention,
         attention_href=attention_href,
         text=shown(head.run.text) if payloads else "",
@@ -100,7 +101,6 @@ def run(user: User, tenant: Tenant, run_id: UUID, before: int | None = None) -> 
         timeline=timeline,
         older=older,
         sees_payloads=payloads,
-        moved_at=head.moved_at,
         head_seq=head.head_seq,
     )
 

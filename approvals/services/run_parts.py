@@ -69,13 +69,11 @@ class WaitLine:
     title: str
     deadline: datetime
     does: str
-    opened: datetime
     members: tuple[MemberLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointLine:
-    id: UUID
     seq: int
     kind: str
     last: str
@@ -154,7 +152,6 @@ def wait(tenant: Tenant, run_id: UUID, effects: Mapping[UUID, Any], requests: Ma
         title=title.get(newest.internal, mode if len(members) > 1 else ""),
         deadline=newest.deadline,
         does=DEADLINES[newest.on_deadline],
-        opened=newest.opened_at,
         members=tuple(
             MemberLine(
                 what=shown(member_words(member, names)),
@@ -189,7 +186,6 @@ def checkpoints(tenant: Tenant, run_id: UUID, *, may_see: bool) -> tuple[Checkpo
             changes = _shown(difference(documents[older.pk], documents[row.pk]))
         lines.append(
             CheckpointLine(
-                id=row.pk,
                 seq=row.seq,
                 kind=row.kind,
                 last=shown(row.last_transition),

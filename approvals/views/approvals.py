@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
@@ -16,11 +16,13 @@ from approvals.forms import Decision
 from approvals.looks import look_again
 from approvals.services import cards, decisions
 from approvals.services.decisions import DecisionAnswer
+from approvals.services.votes import withdraw_vote
 from approvals.views import counts, errors
 from approvals.views.access import TenantRequest, tenant_page
 from approvals.views.cards import context
 from ledger.domain.errors import LedgerError
 from ledger.services import facts
+from ledger.services.authority import revoke_grant
 
 FIELD_ERRORS = frozenset({"invalid", "bad-text"})
 
@@ -77,6 +79,58 @@ def approval_decide(request: TenantRequest, request_id: UUID) -> HttpResponse:
     return _done(request, answer)
 
 
+@require_POST
+@tenant_page
+def approval_withdraw(request: TenantRequest, request_id: UUID) -> HttpResponse:
+    """Take one's own approval back before the quorum; the others' votes are carried into the new revision."""
+    cards.seen_request(request.person, request.tenant, request_id)
+    revision = request.POST.get("revision", "")
+    try:
+        withdraw_vote(request.person, request_id, int(revision) if revision.isascii() and revision.isdigit() else 0)
+    except LedgerError as error:
+        return _taken(request, request_id, error)
+    return _back(request, request_id, "Your approval was taken back. The request is asked again.")
+
+
+@require_POST
+@tenant_page
+def approval_revoke(request: TenantRequest, request_id: UUID) -> HttpResponse:
+    """Take leave back that was given and not used."""
+    card = cards.card_for(request.person, request.tenant, request_id)
+    if card.grant is None:
+        raise Http404
+    try:
+        answer = revoke_grant(request.person, card.grant.pk)
+    except LedgerError as error:
+        return _taken(request, request_id, error)
+    said = (
+        "The call is out already; further attempts are stopped."
+        if answer.used
+        else "The approval was taken back before it was used."
+    )
+    return _back(request, request_id, said)
+
+
+def _taken(request: TenantRequest, request_id: UUID, error: LedgerError) -> HttpResponse:
+    """The card as it is now, with why nothing could be taken back."""
+    if error.code == "not-found":
+        raise error
+    title = errors.TITLES.get(error.status, errors.OTHERWISE)
+    return _refused(request, request_id, Decision("", "", None), error.status, f"{title}.", _sentence(error))
+
+
+def _back(request: TenantRequest, request_id: UUID, said: str) -> HttpResponse:
+    if not errors.is_htmx(request):
+        messages.success(request, said)
+        return redirect("approval", request.tenant.slug, request_id)
+    badge = counts.badges(request).get("inbox", "")
+    return render(request, "approvals/_decided.html", _card(request, request_id, said=said, badge=badge))
+
+
+def _sentence(error: LedgerError) -> str:
+    return f"{error.reason[:1].upper()}{error.reason[1:]}. {error.remedy}"
+
+
 def _card(request: TenantRequest, request_id: UUID, **more: Any) -> dict[str, Any]:
     card = cards.card_for(request.person, request.tenant, request_id)
     return {**context(card, request.tenant, request.person), **more}
@@ -84,11 +138,9 @@ def _card(request: TenantRequest, request_id: UUID, **more: Any) -> dict[str, An
 
 def _explained(request: TenantRequest, request_id: UUID, form: Decision, error: LedgerError) -> HttpResponse:
     if error.code in FIELD_ERRORS:
-        said = f"{error.reason[:1].upper()}{error.reason[1:]}. {error.remedy}"
-        return _answered(request, _card(request, request_id, typed=form.reason, field_error=said), 422)
+        return _answered(request, _card(request, request_id, typed=form.reason, field_error=_sentence(error)), 422)
     title = errors.TITLES.get(error.status, errors.OTHERWISE)
-    said = f"{error.reason[:1].upper()}{error.reason[1:]}. {error.remedy}"
-    return _refused(request, request_id, form, error.status, f"{title}.", said)
+    return _refused(request, request_id, form, error.status, f"{title}.", _sentence(error))
 
 
 def _refused(
@@ -104,16 +156,7 @@ def _answered(request: TenantRequest, shown: dict[str, Any], status: int) -> Htt
 
 
 def _done(request: TenantRequest, answer: DecisionAnswer) -> HttpResponse:
-    said = _outcome(answer)
-    if not errors.is_htmx(request):
-        messages.success(request, said)
-        return redirect("approval", request.tenant.slug, answer.request_id)
-    badges = counts.badges(request)
-    return render(
-        request,
-        "approvals/_decided.html",
-        _card(request, answer.request_id, said=said, badge=badges.get("inbox", ""), fresh=True),
-    )
+    return _back(request, answer.request_id, _outcome(answer))
 
 
 def _outcome(answer: DecisionAnswer) -> str:

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from approvals import receipts
 from approvals.context import address
-from approvals.domain.requests import Choice
+from approvals.domain.requests import CARRIED, Choice
 from approvals.models import ApprovalRequest, Revision, Vote
 from approvals.renderers import Asked, Words, words_for
 from approvals.services import cards, inbox
@@ -34,6 +34,7 @@ REVISION_REASONS = {
     "asked": "First asked",
     "changed": "Asked again: what it rests on changed",
     "voided": "Asked again: an approval behind it lost its right",
+    "vote_withdrawn": "Asked again: an approver took their vote back",
 }
 
 
@@ -138,13 +139,15 @@ def target(card: Card) -> dict[str, Any]:
         return {"said": said, "moved": False, "known": False, "at": None, "version": "", "rows": []}
     moved = before.version != newest.version
     then, now = visible_text(before.version), visible_text(newest.version)
+    rows = diff(before, newest) if card.reads else []
     return {
         "said": f"It was version {then} then." if moved else f"Last seen {ago(newest.at, card.now)}.",
         "moved": moved,
         "known": True,
         "at": newest.at,
         "version": now,
-        "rows": diff(before, newest) if card.reads else [],
+        "rows": rows,
+        "drifted": not moved and any(row["changed"] for row in rows),
     }
 
 
@@ -186,7 +189,10 @@ def quorum(card: Card, person: User) -> dict[str, Any]:
         "steps": [index < votes.given for index in range(votes.wanted)],
         "rules": [f"{rule.quorum} of {visible_text(rule.group)}" for rule in votes.rules],
         "lacking": [f"{count} of {visible_text(group)}" for group, count in votes.lacking.items()],
-        "approving": [{"name": visible_text(vote.voter.name), "at": vote.voted_at} for vote in votes.approving],
+        "approving": [
+            {"name": visible_text(vote.voter.name), "at": vote.voted_at, "carried": _carried(vote)}
+            for vote in votes.approving
+        ],
         "can_still": enumerate_names(names, more),
         "impossible": [visible_text(group) or "a group without a name" for group in votes.impossible],
     }
@@ -249,10 +255,14 @@ def _vote(vote: Vote, reads: bool) -> dict[str, Any]:
         "at": vote.voted_at,
         "state": "denied" if denied else "approved",
         "title": f"{'Denied' if denied else 'Approved'} by {visible_text(vote.voter.name)}",
-        "text": f"revision {vote.revision}",
+        "text": f"revision {vote.revision}{_carried(vote)}",
         "details": visible_text(reason) if reads else "",
         "details_label": "Reason" if denied else "Comment",
     }
+
+
+def _carried(vote: Vote) -> str:
+    return ", carried over from the revision before" if vote.entry_point == CARRIED else ""
 
 
 def changes(card: Card) -> list[str]:

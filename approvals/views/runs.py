@@ -9,7 +9,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
-from approvals.labels import HEALTH
 from approvals.services import run_lists, run_pages
 from approvals.services.run_lists import Filter
 from approvals.views.access import TenantRequest, tenant_page
@@ -31,7 +30,6 @@ def runs(request: TenantRequest) -> HttpResponse:
     context = {
         "list": found,
         "statuses": [str(status) for status in Status],
-        "health": HEALTH,
         "next_url": f"?{urlencode({**kept, 'before': found.page.next})}" if found.page.next else "",
         "first_url": "" if found.page.first else f"?{urlencode(kept)}",
     }
@@ -43,7 +41,7 @@ def runs(request: TenantRequest) -> HttpResponse:
 def run(request: TenantRequest, run_id: UUID) -> HttpResponse:
     """One run. `before` pages its timeline."""
     page = run_pages.run(request.person, request.tenant, run_id, _sequence(request.GET.get("before", "")))
-    return render(request, "runs/run.html", {"run": page, "health": HEALTH})
+    return render(request, "runs/run.html", {"run": page})
 
 
 def _sequence(text: str) -> int | None:

@@ -25,7 +25,7 @@ from ledger.api.shapes.runs import PageQuery
 from ledger.domain.identity import Caller
 from ledger.engine import proposals
 from ledger.services import committed, facts, packets, reads
-from ledger.services.packets import Packet
+from ledger.services.packets import EffectFacts, Packet
 
 router = Router(tags=["runs"], by_alias=True)
 
@@ -47,9 +47,7 @@ def commit_transition(request: HttpRequest, run_id: UUID, body: CommitBody) -> H
     now = facts.read().now if wait is not None and wait.relative() else None
     made, repeated = proposals.commit(caller, run_id, body.spec(key, document(request), now))
     clearance = committed.clearance(made.clearance_id) if made.clearance_id else None
-    shown = (
-        committed.effects(run_id, [each.name for each in body.propose], _touched(body)) if _has_effects(body) else []
-    )
+    shown = _shown(run_id, body)
     return answer(
         committed_json(made, body.fence, clearance, effects_json(shown)), 200 if repeated else 201, replayed=repeated
     )
@@ -59,8 +57,10 @@ def _touched(body: CommitBody) -> list[UUID]:
     return [*(settle.effect for settle in body.settle), *body.withdraw]
 
 
-def _has_effects(body: CommitBody) -> bool:
-    return bool(body.propose or body.settle or body.withdraw)
+def _shown(run_id: UUID, body: CommitBody) -> list[EffectFacts]:
+    if not (body.propose or body.settle or body.withdraw):
+        return []
+    return committed.effects(run_id, [each.name for each in body.propose], _touched(body))[1]
 
 
 @router.get("/runs/{uuid:run_id}/checkpoints", auth=auth.READ, response=CheckpointPage)

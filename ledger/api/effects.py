@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -31,7 +32,7 @@ from ledger.domain.identity import Caller
 from ledger.domain.runs import Fence
 from ledger.engine import proposals
 from ledger.models import Effect
-from ledger.services import committed, effects, facts, reads
+from ledger.services import committed, effects, reads
 from ledger.services.packets import EffectFacts
 
 router = Router(tags=["effects"])
@@ -83,17 +84,23 @@ def _proposal(body: ProposeBody) -> tuple[ProposalBody, int]:
 
 
 def _one(row: EffectRow) -> dict[str, Any]:
-    found = committed.effects(row.run_id, [], [row.id])[0]
-    return effect_json(row, found.target, found.request, found.result)
+    return _one_now(row)[1]
+
+
+def _one_now(row: EffectRow) -> tuple[datetime, dict[str, Any]]:
+    """The record's clock, and the effect as the verb left it."""
+    now, (found,) = committed.effects(row.run_id, [], [row.id])
+    return now, effect_json(row, found.target, found.request, found.result)
 
 
 @router.post("/effects/{uuid:effect_id}/permit", auth=auth.WORK, response=PermitAnswer)
 def permit_effect(request: HttpRequest, effect_id: UUID, body: FenceBody) -> HttpResponse:
     """Leave for one attempt, written before the call. Asking again under the same fence answers the same permit."""
     given = proposals.permit(auth.caller(request), effect_id, Fence.parse(body.fence))
+    now, effect = _one_now(given.effect)
     return answer(
         {
-            "now": facts.read().now,
+            "now": now,
             "permit": {
                 "attempt": given.attempt,
                 "key": given.key,
@@ -102,7 +109,7 @@ def permit_effect(request: HttpRequest, effect_id: UUID, body: FenceBody) -> Htt
                 "precondition": given.precondition,
                 "request": stored(given.request),
             },
-            "effect": _one(given.effect),
+            "effect": effect,
         }
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 from ledger.domain.effects import EffectRow
@@ -17,8 +18,8 @@ def clearance(clearance_id: UUID) -> ClearanceRow | None:
     return facts.read(clearance=Part("clearance", "t.id = %s", (clearance_id,))).one("clearance", ClearanceRow)
 
 
-def effects(run_id: UUID, names: Sequence[str], ids: Sequence[UUID]) -> list[EffectFacts]:
-    """The run's effects of these names (the newest of each comes last) or ids, with target, request and result."""
+def effects(run_id: UUID, names: Sequence[str], ids: Sequence[UUID]) -> tuple[datetime, list[EffectFacts]]:
+    """The record's clock, and the run's effects of these names (the newest of each comes last) or ids, with target, request and result."""
     named, listed = _each(names), _each(ids)
     shown = f"SELECT e.{{}} FROM ledger_effect e WHERE e.run_id = %s AND (e.name IN ({named}) OR e.id IN ({listed}))"
     params = (run_id, *names, *ids)
@@ -34,7 +35,7 @@ def effects(run_id: UUID, names: Sequence[str], ids: Sequence[UUID]) -> list[Eff
     )
     targets = {row["id"]: row["name"] for row in read.many("targets")}
     contents = {row["id"]: row["content"] for row in read.many("bodies")}
-    return [
+    return read.now, [
         EffectFacts(row, targets[row.target_id], contents.get(row.request_id), contents.get(row.result_id))
         for row in read.all("effects", EffectRow)
     ]

@@ -120,6 +120,11 @@ def clock() -> str:
     return "ledger_clock()" if connection.vendor == "postgresql" else "replace(substr(ledger_clock(), 1, 26), 'T', ' ')"
 
 
+def json_text(value: Any) -> str:
+    """A bound JSON value, for a statement outside of the writer."""
+    return orjson.dumps(value).decode()
+
+
 def to_sqlite(value: Any) -> Any:
     """A bound value as SQLite stores it."""
     if isinstance(value, UUID):

@@ -16,7 +16,7 @@ from ledger.domain.identity import Caller, Scope
 from ledger.domain.leases import Candidate, Offer
 from ledger.domain.runs import ClearanceRow, Directive, Fence, Head, Intent, LeaseRow, Status
 from ledger.domain.views import RunView
-from ledger.services import facts, packets, writer
+from ledger.services import facts, packets, workers, writer
 from ledger.services.conflicts import Conflict
 from ledger.services.drafts import head_draft, run_draft
 from ledger.services.facts import Facts, Part
@@ -34,6 +34,7 @@ def claim(caller: Caller, offer: Offer) -> list[Packet]:
     caller.needs(Scope.RUNS_WORK)
     if caller.key_id is None or not offer.versions:
         raise LedgerError("invalid", "an offer names a key and at least one workflow with versions", "Send offers.")
+    workers.note(caller, offer)
     read = _candidates(caller, offer)
     taken: list[UUID] = []
     for candidate in _spread(read, offer):

@@ -71,7 +71,10 @@ def _parts(tenant_id: UUID, run_ids: Sequence[UUID]) -> dict[str, Part]:
     ids = tuple(run_ids)
     each = ", ".join(["%s"] * len(ids))
     heads = f"FROM ledger_run_head h WHERE h.run_id IN ({each})"
-    last = f"SELECT c.{{}} FROM ledger_checkpoint c JOIN ledger_run_head h ON h.run_id = c.run_id AND h.checkpoint_seq = c.seq WHERE h.run_id IN ({each})"
+    last = (
+        "SELECT c.{} FROM ledger_checkpoint c JOIN ledger_run_head h"
+        f" ON h.run_id = c.run_id AND h.checkpoint_seq = c.seq WHERE h.run_id IN ({each})"
+    )
     shown = (
         f"t.run_id IN ({each}) AND (t.instance_id IN (SELECT h.instance_id {heads})"
         " OR t.state IN ('proposed', 'in_flight', 'unknown'))"

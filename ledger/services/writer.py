@@ -1,8 +1,9 @@
 """The one writer: applies a Change in one transaction. No other module writes tables of the record.
 
-On PostgreSQL it is one guarded statement. A materialised CTE locks the stream's head; the next one reads the clock and the tenant's version, so both are
-read after the lock; every insert and update draws from a third, which is empty unless head, version and `not_after` are as the rule read them.
-On SQLite, which has one writer at a time, it is a plain transaction behind the same call.
+On PostgreSQL it is one guarded statement. A materialised CTE locks the stream's head; the next one reads the clock and
+the tenant's version, so both are read after the lock; every insert and update draws from a third, which is empty unless
+head, version and `not_after` are as the rule read them. On SQLite, which has one writer at a time, it is a plain
+transaction behind the same call.
 """
 
 from __future__ import annotations

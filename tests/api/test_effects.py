@@ -14,9 +14,8 @@ from tests.api.conftest import Http, commit_body, entries, proposal, refused
 from tests.clock import Clock
 from tests.world import World
 
-
-PERMIT, SETTLE = 5, 4
-"""Statements beyond authentication's one."""
+PERMIT, SETTLE = 3, 3
+"""Statements beyond authentication's one: two of the verb, one that reads what the answer shows of the effect."""
 
 
 class Held:

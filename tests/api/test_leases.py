@@ -6,6 +6,8 @@ import threading
 import time
 from uuid import uuid4
 
+from django.db import connection
+
 from ledger.api import leases
 from tests.api.conftest import Http, claim_body, commit_body, entries, refused
 from tests.clock import Clock
@@ -51,7 +53,10 @@ def test_a_waiting_claim_gets_a_run_that_comes_meanwhile(http: Http, world: Worl
     began = time.monotonic()
 
     def wait() -> None:
-        found.append(Http(world.secret).post("/runs/claim", claim_body(wait_seconds=20)).status_code)
+        try:
+            found.append(Http(world.secret).post("/runs/claim", claim_body(wait_seconds=20)).status_code)
+        finally:
+            connection.close()
 
     waiter = threading.Thread(target=wait)
     waiter.start()

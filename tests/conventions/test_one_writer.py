@@ -19,6 +19,7 @@ ALLOWED = {
     "ledger/models/identity.py": "Django's user manager, which the framework calls",
     "ledger/services/keys.py": "a key's last use is one UPDATE and no entry",
     "ledger/services/leases.py": "a heartbeat is one UPDATE and no entry",
+    "ledger/services/workers.py": "a worker's sign of life is no row of the record",
     "ledger/tasks.py": "a cluster's sign of life is no row of the record",
     "ledger/schedules.py": "the queue's own schedules",
 }

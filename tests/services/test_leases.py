@@ -9,7 +9,7 @@ import pytest
 
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Directive, Fence
-from ledger.models import Handoff, JournalEntry, Lease, Wake
+from ledger.models import Handoff, JournalEntry, Lease, Wake, Worker
 from ledger.services import leases, verify
 
 if TYPE_CHECKING:
@@ -140,3 +140,11 @@ def test_a_run_that_is_given_back_again_and_again_comes_round_ever_more_slowly(w
         clock.shift(pauses[-1] + 1)
         fence = _claim_again(world, run_id)
     assert pauses == [0, 1, 3, 7]
+
+
+def test_a_worker_is_known_by_its_name_and_code_from_its_first_claim(world: World) -> None:
+    worker = uuid4()
+    world.start_run()
+    world.claim("1", worker=worker)
+    row = Worker.objects.of(world.tenant).get(pk=worker)
+    assert (row.name, row.code_digest, row.offers) == ("worker", "digest", {"refund": ["1"]})

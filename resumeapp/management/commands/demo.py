@@ -69,7 +69,7 @@ class Command(BaseCommand):
             tree.start(_worker(name, flow, version, console, payments, key_file)) for name, flow, version in WORKERS
         ]
         self._await_workflows()
-        lose_the_wires_answer(payments)
+        lose_the_wires_answers(payments)
         demonstration.start_runs()
         return {
             "console": console,
@@ -104,7 +104,7 @@ class Command(BaseCommand):
             "  1. Sign in as approver, open a refund in the inbox, read it, approve it. Watch the run complete.",
             f"  2. Approve another and kill a worker within the payment's six seconds: kill -9 {pids['worker-v1']} (or {pids['worker-v2']}).",
             "     Another worker takes over; the payment service shows one refund.",
-            "  3. Sign in as operator, open Reconcile: a wire's answer was lost, and its bank can't be asked.",
+            "  3. Sign in as operator, open Reconcile: two wires' answers were lost, and their bank can't be asked.",
             "     Look at the payment service, then say what happened, with your evidence.",
             "",
             "  Ctrl-C stops everything.",
@@ -165,14 +165,21 @@ def await_answer(url: str, child: Child) -> None:
 
 def fill_sandbox(payments: str) -> None:
     """Orders to refund, and payments that take six seconds, so that there is time to kill a worker."""
-    for order, customer, amount, _ in (*demonstration.ORDERS, demonstration.WIRE_ORDER):
+    for order, customer, amount, _ in (*demonstration.ORDERS, *demonstration.INVOICES):
         send("PUT", f"{payments}/orders/{order}", {"customer": customer, "amount_minor": amount, "currency": "EUR"})
 
 
-def lose_the_wires_answer(payments: str) -> None:
-    """The next wire is paid and its answer lost on the way; refunds are slow. Faults don't outlive the sandbox, so they are armed at each start."""
-    send("POST", f"{payments}/_control/faults", {"fault": "reset_mid_body", "times": 1, "path": "/wires"})
-    send("POST", f"{payments}/_control/faults", {"fault": "slow", "times": 1000, "path": "/refunds", "seconds": 6})
+def lose_the_wires_answers(payments: str) -> None:
+    """The next wires are paid and their answers lost on the way; refunds are slow.
+
+    Faults don't outlive the sandbox, so they are armed at each start.
+    """
+    send("POST", f"{payments}/_control/faults", {"fault": "reset_mid_body", "times": 2, "path": "/wires"})
+    send(
+        "POST",
+        f"{payments}/_control/faults",
+        {"fault": "slow", "times": 1000, "method": "POST", "path": "/refunds", "seconds": 6},
+    )
 
 
 def send(method: str, url: str, document: dict[str, Any]) -> None:
