@@ -171,6 +171,7 @@ def before_call(run: Run) -> None:
     """Permit in hand, nothing sent."""
     first = _to_issue(run, "before_call")
     first.wait_for("point", TRIAL_SECONDS)
+    run.trial.passes = {"pay": ["proposed", "in_flight", "unknown", "failed", "in_flight", "committed"]}
     run.sample("before the call", pay=["in_flight", 0, 0])
     run.kill(first)
     take_over(run, "refunds/2")
@@ -178,6 +179,7 @@ def before_call(run: Run) -> None:
 
 def during_call(run: Run) -> None:
     """Applied by the target, not answered."""
+    run.trial.passes = {"pay": ["proposed", "in_flight", "unknown", "committed"]}
     block_after_apply(run)
     take_over(run, "refunds/2")
 
@@ -202,6 +204,7 @@ def settled(run: Run) -> None:
     """Settle answered, the commit not sent."""
     first = _to_issue(run, "settled")
     first.wait_for("point", TRIAL_SECONDS)
+    run.trial.passes = {"pay": ["proposed", "in_flight", "committed"]}
     run.sample("settled, not committed", pay=["committed", 1, 1])
     run.kill(first)
     take_over(run, "refunds/2")
@@ -211,6 +214,7 @@ def waiting(run: Run) -> None:
     """Asleep until somebody decides."""
     first = run.worker("refunds/1", "waiting")
     first.wait_for("point", TRIAL_SECONDS)
+    run.trial.passes = {"pay": ["proposed", "in_flight", "committed"]}
     run.sample("while waiting", pay=["proposed", 0, 0])
     run.kill(first)
     run.arm_look(look_fault(run))
