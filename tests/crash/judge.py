@@ -52,6 +52,8 @@ class Trial:
     ended_at: float
     acks: list[Row] = field(default_factory=list)
     samples: list[Row] = field(default_factory=list)
+    passes: dict[str, list[str]] = field(default_factory=dict)
+    """By the effect's name: states that it must have gone through in this order, others between them."""
 
 
 class Record:
@@ -339,16 +341,22 @@ def _samples(trial: Trial, facts: Facts) -> Found:
         for name in sample["expect"].keys() - {effect["name"] for effect in sample["effects"]}:
             yield STATE, f"{sample['label']}: there is no effect {name}"
     for effect in facts.effects:
-        yield from _moves(effect, facts)
+        yield from _moves(effect, facts, trial.passes.get(effect["name"], []))
 
 
-def _moves(effect: Row, facts: Facts) -> Found:
-    """A lost call becomes unknown, never failed."""
+def _moves(effect: Row, facts: Facts, passes: Sequence[str]) -> Found:
+    """A lost call becomes unknown, never failed; and the effect went the way that this point makes it go."""
     states = []
     for entry in facts.entries:
         for change in json.loads(entry["content"])["changes"]:
             if change["object"] == f"effect:{effect['id']}" and "state" in change["fields"]:
                 states.append((change["fields"]["state"], entry))
+    way = iter(state for state, _ in states)
+    if not all(state in way for state in passes):
+        yield (
+            STATE,
+            f"{effect['name']} went {' → '.join(state for state, _ in states)}, not through {' → '.join(passes)}",
+        )
     for (before, _), (after, entry) in pairwise(states):
         if before == "in_flight" and after == "failed" and entry["actor"].startswith("system:"):
             yield STATE, f"{effect['name']} went from in_flight to failed by {entry['actor']} at entry {entry['seq']}"

@@ -58,6 +58,7 @@ def _nobody(run: Run) -> None:
     time.sleep(LEASE_SECONDS + GRACE_SECONDS + 1)
 
 
+@pytest.mark.parametrize("scene", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     ("name", "play", "kind"),
     [

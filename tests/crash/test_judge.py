@@ -312,6 +312,20 @@ def test_a_lost_call_that_was_called_failed_is_found() -> None:
     assert kinds(judge.judge(trial(), facts(steps), log())) == {judge.STATE}
 
 
+@pytest.mark.parametrize(
+    ("passes", "wrong"),
+    [
+        (["proposed", "in_flight", "unknown", "committed"], False),
+        (["in_flight", "committed"], False),
+        (["in_flight", "unknown", "failed", "in_flight"], True),
+        (["unknown", "in_flight"], True),
+    ],
+)
+def test_an_effect_that_went_another_way_than_its_point_is_found(passes: list[str], wrong: bool) -> None:
+    found = judge.judge(trial(passes={"pay": passes}), facts(), log())
+    assert kinds(found) == ({judge.STATE} if wrong else set())
+
+
 def test_a_committed_effect_that_changed_is_found() -> None:
     steps = (*STEPS[:-1], (8.5, "effect.look", "system:reconciler", {EFFECT_ROW: {"state": "unknown"}}), STEPS[-1])
     assert kinds(judge.judge(trial(), facts(steps), log())) == {judge.STATE}

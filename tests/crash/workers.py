@@ -18,7 +18,7 @@ _ONE_EFFECT = re.compile(r"/effects/([^/]+)/(permit|settle)$")
 
 
 def work(args: dict[str, Any], report: int, control: int) -> None:
-    """Work as `flow` until stopped. `point` is where to block: `before_call`, `settled`, `waiting`, `commit_reply`."""
+    """Work as `flow` until stopped. `point` is where to block: `before_call`, `settled`, `waiting`, `commit_reply`; or `zombie`, twice."""
     line = Line(report, control)
     flow = agents.FLOWS[args["flow"]]
     line.say("started", digest=flow.code_digest(), version=flow.version, session=os.getsid(0))
@@ -62,6 +62,8 @@ class Api(httpx.BaseTransport):
             self._line.say("ack", ack=ack)
 
     def _maybe_block(self, path: str, asked: Any, reply: httpx.Response) -> None:
+        if self._point == "zombie" and path.endswith("/settle"):
+            self._block("told")
         if reply.status_code >= 400:
             return
         if self._point == "settled" and path.endswith("/settle") and asked["outcome"] == "committed":
@@ -115,7 +117,7 @@ class Target(httpx.BaseTransport):
         self._inner = httpx.HTTPTransport(retries=0, trust_env=False, verify=False)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        if self._point == "before_call":
+        if self._point in ("before_call", "zombie"):
             self._point = ""
             self._line.block("before_call", key=request.headers.get("idempotency-key", ""))
         self._line.say("sending", key=request.headers.get("idempotency-key", ""))
