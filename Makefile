@@ -2,10 +2,11 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-client test-wheel test-crash test-browser crash
+.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-client test-wheel test-crash test-browser crash bench
 
 PYTHON ?= python3
 N ?= 100
+BENCH_SECONDS ?= 4
 POINTS ?= a,b,c,d
 WORKERS ?= 2
 BIN := .venv/bin
@@ -94,6 +95,9 @@ test: check-tools ## Everything: lint, SQLite, PostgreSQL, client, crash trials,
 
 crash: check-tools ## Kill processes at their worst moments, N trials of each point (N=100, POINTS=a,b,c,d or all)
 	$(BIN)/python -m tests.crash --trials $(N) --points $(POINTS)
+
+bench: $(DEV_STAMP) ## Measure beside the yardstick, on a PostgreSQL of its own
+	$(BIN)/python -m benchmarks --seconds $(BENCH_SECONDS)
 
 lock: ## Lock requirements/*.in with hashes
 	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet uv; }
