@@ -16,7 +16,7 @@ from tests.conventions import sources
 
 
 def test_no_page_is_stale() -> None:
-    assert docs.stale() == [], f"run: {docs.COMMAND}"
+    assert docs.stale() == [], f"run: RESUMEAPP_MODE=test {docs.COMMAND}"
 
 
 def test_a_stale_page_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
