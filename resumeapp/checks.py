@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core import checks
 from django.db import DEFAULT_DB_ALIAS, connections
 
+from ledger.models import triggers
 from resumeapp.health import ready_check
 
 _WEAK_COMMIT: Final = frozenset({"off", "local"})
@@ -23,6 +24,7 @@ def register() -> None:
     checks.register(check_queue, "queue")
     checks.register(check_durability, checks.Tags.database)
     ready_check("durability", durability_fault)
+    ready_check("append-only", append_only_fault)
 
 
 def check_security(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Any]:
@@ -113,3 +115,9 @@ def durability_fault() -> str | None:
     if idle == "0":
         return "PostgreSQL lets a lost client keep its locks: idle_in_transaction_session_timeout."
     return None
+
+
+def append_only_fault() -> str | None:
+    """How many triggers that keep the record append-only are gone; the next migration brings them back."""
+    gone = triggers.missing()
+    return f"{len(gone)} trigger(s) that guard the record are missing: run `manage.py migrate`" if gone else None

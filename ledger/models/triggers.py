@@ -1,7 +1,7 @@
 """Append-only triggers and the database's clock, on both databases.
 
 They are installed after every migration: on SQLite a later AlterField or AddField rebuilds the table and drops its
-triggers silently. A system check and the readiness page ask `missing()`.
+triggers silently. Readiness asks `missing()`.
 """
 
 from __future__ import annotations

@@ -47,6 +47,16 @@ def test_an_unapplied_migration_makes_it_not_ready(client: Client) -> None:
 
 
 @pytest.mark.django_db
+def test_a_trigger_that_guards_the_record_no_more_makes_it_not_ready(client: Client) -> None:
+    name = "ledger_permit_kept" if connection.vendor == "postgresql" else "ledger_permit_not_updated"
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TRIGGER {name}" + (" ON ledger_permit" if connection.vendor == "postgresql" else ""))
+    answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["append-only"].startswith("1 trigger")
+
+
+@pytest.mark.django_db
 def test_it_is_ready_when_every_check_is_well(client: Client) -> None:
     answer = client.get("/readyz")
     assert answer.status_code == 200, answer.content
