@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-crash test-browser crash
+.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-client test-wheel test-crash test-browser crash
 
 PYTHON ?= python3
 N ?= 100
@@ -62,6 +62,23 @@ test-sqlite: $(DEV_STAMP) ## All but browser tests, on SQLite
 test-postgres: $(DEV_STAMP) ## All but browser tests, on a PostgreSQL of their own
 	RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest -m "not browser and not crash and not sqlite_only" -n $(WORKERS)
 
+test-client: $(DEV_STAMP) ## The client's own tests
+	cd client && ../$(BIN)/python -m pytest
+
+WHEEL_STAMP := .venv-wheel/.made-$(shell sha256sum requirements/client.txt | cut -c1-16)
+
+$(WHEEL_STAMP):
+	$(PYTHON) -m venv --clear .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/client.txt
+	@touch $@
+
+test-wheel: $(WHEEL_STAMP) ## The client's wheel, in an environment without Django
+	rm -rf client/dist client/build
+	.venv-wheel/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir client/dist ./client
+	.venv-wheel/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall client/dist/*.whl
+	.venv-wheel/bin/python -c 'import importlib.util as u; assert u.find_spec("django") is None'
+	cd client && ../.venv-wheel/bin/python -m pytest -q -m "not server" -o pythonpath= tests
+
 test-crash: check-tools ## The short form of the crash trials, on both databases
 	$(BIN)/python -m pytest -m crash tests/crash
 
@@ -70,15 +87,15 @@ ifneq ($(wildcard tests/browser/test_*.py),)
 	RESUMEAPP_CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest -m browser tests/browser
 endif
 
-test: check-tools ## Everything: lint, SQLite, PostgreSQL, crash trials, browser
+test: check-tools ## Everything: lint, SQLite, PostgreSQL, client, crash trials, browser
 	@phase() { local began=$$SECONDS; echo "== $$1"; $(MAKE) --no-print-directory "$$1"; \
 	  echo "== $$1 took $$((SECONDS - began)) s"; }; \
-	  phase lint; phase test-sqlite; phase test-postgres; phase test-crash; phase test-browser
+	  phase lint; phase test-sqlite; phase test-postgres; phase test-client; phase test-wheel; phase test-crash; phase test-browser
 
 crash: check-tools ## Kill processes at their worst moments, N trials of each point (N=100, POINTS=a,b,c,d or all)
 	$(BIN)/python -m tests.crash --trials $(N) --points $(POINTS)
 
 lock: ## Lock requirements/*.in with hashes
 	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet uv; }
-	@for name in run dev; do .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
+	@for name in run dev client; do .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-header requirements/$$name.in -o requirements/$$name.txt; done

@@ -12,12 +12,18 @@ from ledger.domain.views import RunView
 from ledger.engine.observe import seen_version
 from ledger.models import User
 from ledger.services import targets, writer
+from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.views import run_view
 
 JUST_NOW = timedelta(seconds=2)
 
 
+@writes(
+    moves="Inserts an observation of the request's target.",
+    twice="A look of the last two seconds counts; later one more observation.",
+    dies="Before the record nothing was written.",
+)
 def look_again(person: User, card: Card) -> bool:
     """Ask the target for the card's resource and record what was seen. False when it could not be seen; a look of just now counts.
 

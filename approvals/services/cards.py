@@ -129,7 +129,9 @@ def seen_request(person: User, tenant: Tenant, request_id: UUID) -> ApprovalRequ
 def token(request: ApprovalRequest, now: datetime) -> str:
     """A short word that changes whenever the card would: revision, votes, state by the clock, what became of the effect, the target's version."""
     effect = Effect.objects.of(request.tenant_id).filter(pk=request.subject_id)
-    look = Observation.objects.of(request.tenant_id).filter(target=OuterRef("target"), resource=OuterRef("resource"))
+    look = Observation.objects.of(request.tenant_id).filter(
+        target=OuterRef("target"), resource=OuterRef("resource"), run__workflow=request.workflow_id
+    )
     head = RunHead.objects.of(request.tenant_id).filter(pk=request.run_id)
     state, newest = effect.values_list(
         "state", Subquery(look.order_by("-observed_at").values("version")[:1])
@@ -184,7 +186,9 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         arguments=canonical.parse(raw) if raw else None,
         raw=raw,
         proposed=_seen(effect, reads, pk=effect.observation_id),
-        newest=_seen(effect, reads, target=effect.target_id, resource=effect.resource),
+        newest=_seen(
+            effect, reads, target=effect.target_id, resource=effect.resource, run__workflow=request.workflow_id
+        ),
         quorum=quorum,
         grant=Grant.objects.of(tenant).filter(request_id=request.pk).order_by("-approved_at").first(),
         revisions=revisions,
@@ -247,6 +251,7 @@ def _related(effect: Effect, request: ApprovalRequest) -> list[ApprovalRequest]:
 
 
 def _seen(effect: Effect, reads: bool, **where: Any) -> Seen | None:
+    """The newest such observation. Those of other workflows' runs are for who may see them there."""
     rows = Observation.objects.of(effect.tenant_id).filter(**where).select_related("body").order_by("-observed_at")
     found = rows.first() if effect.resource else None
     if found is None:

@@ -23,6 +23,7 @@ from ledger.domain.identity import Verb
 from ledger.domain.views import RunView
 from ledger.models import User, WorkflowType
 from ledger.services import locks, permissions, writer
+from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part, load
 from ledger.services.ids import new_body
@@ -43,6 +44,14 @@ class DecisionAnswer:
     repeated: bool
 
 
+@writes(
+    moves=(
+        "Inserts a vote; request pending → pending, approved or denied. Approved: a live grant. Denied: effect "
+        "proposed → withdrawn. Either meets the member that waits for it: run waiting → waking."
+    ),
+    twice="The same vote is answered as decided; another one is refused: `already-decided`.",
+    dies="The vote and all that it decided are there; the run's wake is a row.",
+)
 def decide(
     user: User,
     request_id: UUID,

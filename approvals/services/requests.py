@@ -13,10 +13,16 @@ from ledger.domain.effects import WithdrawCause
 from ledger.domain.views import RunView
 from ledger.domain.waits import Outcome
 from ledger.services import facts, writer
+from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.views import run_view
 
 
+@writes(
+    moves="What `expire_of` moves, for every run with a request past its decide-by.",
+    twice="Takes what became due since.",
+    dies="What is left is due rows.",
+)
 def expire_due(limit: int = 100) -> int:
     """Say of pending requests past their decide-by that they expired, and tell the agents.
 
@@ -30,6 +36,11 @@ def expire_due(limit: int = 100) -> int:
     return sum(map(expire_of, runs))
 
 
+@writes(
+    moves="Request pending → expired; effect proposed → withdrawn; the member that waits for it learns so: run waiting → waking.",
+    twice="The run's next request, or False.",
+    dies="Nothing hangs on it: deciding looks at decide-by itself.",
+)
 def expire_of(run_id: UUID) -> bool:
     """The same for one run: one request a Change. True when there was one."""
     _, written = writer.settle(partial(run_view, run_id), _expire)

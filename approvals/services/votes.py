@@ -15,12 +15,17 @@ from approvals.services.decisions import Place, find, read_asked, request_parts
 from ledger.domain.errors import Late, LedgerError, Moved
 from ledger.models import User
 from ledger.services import locks, writer
+from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.views import run_view
 
 REASON = "vote_withdrawn"
 
 
+@writes(
+    moves="Opens the request's next revision, with the other approvals carried; the request stays pending.",
+    twice="The second is refused: `changed`.",
+)
 def withdraw_vote(user: User, request_id: UUID, seen_revision: int) -> int:
     """Take one's own approval back before the quorum: a new revision opens with the other votes carried. Answers its number.
 

@@ -152,28 +152,39 @@ def target(card: Card) -> dict[str, Any]:
 
 
 def diff(before: Seen, after: Seen) -> list[dict[str, Any]]:
-    """Field by field, what was seen at proposal and what was seen last."""
+    """Field by field, what was seen at proposal and what was seen last; what changed comes first, and what is left out says so."""
     old, new = _fields(before), _fields(after)
-    return [
+    keys = sorted(dict.fromkeys([*old, *new]), key=lambda key: old.get(key) == new.get(key))
+    rows: list[dict[str, Any]] = [
         {
             "field": visible_text(key),
-            "before": visible_text(old[key]) if key in old else None,
-            "after": visible_text(new[key]) if key in new else None,
+            "before": _cut(old[key]) if key in old else None,
+            "after": _cut(new[key]) if key in new else None,
             "changed": old.get(key) != new.get(key),
         }
-        for key in list(dict.fromkeys([*old, *new]))[:MOST_ROWS]
+        for key in keys[:MOST_ROWS]
     ]
+    if rest := keys[MOST_ROWS:]:
+        changed = sum(old.get(key) != new.get(key) for key in rest)
+        told = f"{len(rest)} more fields, {changed} of them changed"
+        rows.append({"field": "…", "before": told, "after": told, "changed": bool(changed)})
+    return rows
 
 
 def _fields(seen: Seen) -> dict[str, str]:
     if seen.state is None:
         return {}
     if not isinstance(seen.state, dict):
-        return {"state": str(seen.state)[:LONGEST_VALUE]}
+        return {"state": str(seen.state)}
     return {
-        key: (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))[:LONGEST_VALUE]
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for key, value in seen.state.items()
     }
+
+
+def _cut(text: str) -> str:
+    shown = visible_text(text[:LONGEST_VALUE])
+    return shown if len(text) <= LONGEST_VALUE else f"{shown}… ({len(text)} characters)"
 
 
 def quorum(card: Card, person: User) -> dict[str, Any]:

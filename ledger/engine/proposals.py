@@ -12,6 +12,7 @@ from ledger.domain.runs import Fence
 from ledger.engine.observe import seen_version
 from ledger.services import checkpoints, effects, targets, waits
 from ledger.services.checkpoints import CommitSpec, Committed
+from ledger.services.contracts import writes
 from ledger.services.effects import PermitAnswer, ProposalAnswer
 
 
@@ -29,6 +30,11 @@ def observed(tenant_id: UUID, proposals: Sequence[ProposalSpec]) -> dict[tuple[s
     return found
 
 
+@writes(
+    moves="What `checkpoints.commit_transition` moves, then what `waits.look_after_open` does.",
+    twice="As `checkpoints.commit_transition`; targets are observed again.",
+    dies="Between the two: the sweep looks for what the wait waits for.",
+)
 def commit(caller: Caller, run_id: UUID, spec: CommitSpec) -> tuple[Committed, bool]:
     """Observe what the commit's proposals name, commit, and look whether what it waits for is there already.
 
@@ -40,6 +46,11 @@ def commit(caller: Caller, run_id: UUID, spec: CommitSpec) -> tuple[Committed, b
     return answer
 
 
+@writes(
+    moves="What `effects.propose` moves, bound to the version seen now.",
+    twice="As `effects.propose`; the target is observed again.",
+    dies="Before the record: nothing was written.",
+)
 def propose(
     caller: Caller, run_id: UUID, fence: Fence, expect_seq: int, spec: ProposalSpec, call_key: str
 ) -> ProposalAnswer:
@@ -48,6 +59,11 @@ def propose(
     return effects.propose(caller, run_id, fence, expect_seq, spec, seen, call_key)
 
 
+@writes(
+    moves="What `effects.permit` moves, after a new observation where the last is too old.",
+    twice="As `effects.permit`.",
+    dies="As `effects.permit`.",
+)
 def permit(caller: Caller, effect_id: UUID, fence: Fence) -> PermitAnswer:
     """Ask for a permit; where the last observation of the resource is too old, observe it and ask again.
 

@@ -13,12 +13,18 @@ from ledger.domain.effects.looks import FORGOTTEN, NO_LOOKUP, remembered
 from ledger.domain.errors import LedgerError
 from ledger.domain.targets import Reading, Reply
 from ledger.services import effects
+from ledger.services.contracts import writes
 from ledger.services.effects import EffectView, Looked
 from ledger.targets import http
 
 NOT_ASKED = Reading(LookAnswer.CANNOT_TELL, cause=NO_LOOKUP)
 
 
+@writes(
+    moves="Asks the effect's target, then what `effects.look` moves; a look-up by replay is recorded by `effects.begin_replay` before it is sent.",
+    twice="Asks again; both answers are recorded.",
+    dies="Between question and record the answer is lost: the effect is still due.",
+)
 def reconcile(effect_id: UUID, actor: str = effects.RECONCILER) -> LookAnswer:
     """Look one effect up at its target and record the answer with all that follows from it. Safe to run twice, and at the same time twice.
 

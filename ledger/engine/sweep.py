@@ -16,6 +16,7 @@ from ledger.domain.errors import LedgerError
 from ledger.engine import reconcile, wakes
 from ledger.services import effects, facts, grants, leases, waits
 from ledger.services import wakes as wake_rows
+from ledger.services.contracts import writes
 from ledger.services.effects import Due
 from ledger.services.facts import Part
 
@@ -59,6 +60,11 @@ def register(name: str, expire: Callable[[int], int]) -> None:
     _hooks[name] = expire
 
 
+@writes(
+    moves="Everything that is due, by the services above; other apps' passes between facts and deadlines.",
+    twice="Takes what became due since.",
+    dies="What is left is due rows: any other sweep goes on.",
+)
 def sweep(limit: int = BATCH) -> dict[str, int]:
     """Act once on everything that is due, at most `limit` of each kind. Answers how many of each were looked at."""
     done = {each.name: _run(each, limit) for each in FACTS}
@@ -66,6 +72,11 @@ def sweep(limit: int = BATCH) -> dict[str, int]:
     return done | {each.name: _run(each, limit) for each in WAITS}
 
 
+@writes(
+    moves="What `effects.lapse` and `reconcile` move, for each effect that is due.",
+    twice="Takes what became due since.",
+    dies="What is left is due rows.",
+)
 def reconcile_due(limit: int = BATCH) -> int:
     """Only the effects that are due: lapse them, or ask their targets."""
     return _run(WAITS[-1], limit)

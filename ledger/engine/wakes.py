@@ -7,8 +7,14 @@ from uuid import UUID
 from ledger.domain.wakes import ATTEMPTS, DecisionKind
 from ledger.engine.gather import gather
 from ledger.services import wakes
+from ledger.services.contracts import writes
 
 
+@writes(
+    moves="What `wakes.begin` and `wakes.apply` move, with the gathering between them.",
+    twice="Answers None: no wake is due.",
+    dies="Each step leaves a row from which the next checker goes on.",
+)
 def run(run_id: UUID) -> DecisionKind | None:
     """Decide the run's due wake. None when there is none, another checker has it, or the facts kept moving."""
     for _ in range(ATTEMPTS + 1):
@@ -21,6 +27,11 @@ def run(run_id: UUID) -> DecisionKind | None:
     return None
 
 
+@writes(
+    moves="What `run` moves, for each wake that is due.",
+    twice="Takes what became due since.",
+    dies="The wakes that are left are due rows.",
+)
 def drain(limit: int = 100) -> int:
     """Decide every due wake, at most `limit`. Answers how many were decided."""
     return sum(run(run_id) is not None for run_id in wakes.due(limit))

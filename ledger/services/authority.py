@@ -16,6 +16,7 @@ from ledger.domain.identity import Caller, Verb
 from ledger.domain.views import RunView
 from ledger.models import Grant, PolicyVersion, TeamProfile, User, WorkflowType
 from ledger.services import administration, facts, permissions, writer
+from ledger.services.contracts import REFUSED, writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part
 from ledger.services.views import run_view
@@ -28,6 +29,10 @@ class PolicyAnswer:
     digest: bytes
 
 
+@writes(
+    moves="Inserts the next policy version, in force at once.",
+    twice="Publishes the same rules once more, under the next number.",
+)
 def publish_policy(caller: Caller, documents: object) -> PolicyAnswer:
     """A new policy version, in force from now on for every permit, wake and request of the tenant.
 
@@ -66,6 +71,7 @@ class RevokeAnswer:
     used: bool
 
 
+@writes(moves="Grant live or used → revoked.", twice=REFUSED)
 def revoke_grant(person: User, grant_id: UUID) -> RevokeAnswer:
     """An approver or operator takes leave back, until it ends.
 

@@ -18,6 +18,7 @@ from ledger.domain.identity import Caller, Scope
 from ledger.domain.runs import Fence
 from ledger.domain.views import RunView
 from ledger.services import schemas, waits, writer
+from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part
 from ledger.services.ids import new_body
@@ -55,6 +56,15 @@ class Committed:
     clearance_id: UUID | None
 
 
+@writes(
+    moves=(
+        "Inserts a checkpoint; run running → running, waking, waiting, completed or failed; opens the next "
+        "transition instance, wait, requests and wake, and moves the effects that it settles, withdraws and "
+        "proposes."
+    ),
+    twice="The same key and content is answered from the checkpoint; other content is refused: `key-reused`.",
+    dies="A wait that it opened hasn't looked for early events yet: the sweep does.",
+)
 def commit_transition(
     caller: Caller,
     run_id: UUID,

@@ -22,6 +22,7 @@ from ledger.domain.views import RunView
 from ledger.domain.waits import EVENT_KEPT_DAYS, MemberRow, MemberState, Outcome
 from ledger.services import facts, ports, writer
 from ledger.services.conflicts import Conflict
+from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Facts, Part, Row
 from ledger.services.ids import minter
@@ -68,6 +69,11 @@ class Received:
     event_id: UUID
 
 
+@writes(
+    moves="Inserts an event on a stream of its own; then delivers it, each delivery a transaction of its run.",
+    twice="The same content is a duplicate and delivers only what was missed; other content is refused: `event-differs`.",
+    dies="The event is stored and not delivered everywhere: the sweep joins it with the waits it fits.",
+)
 def receive(caller: Caller, spec: EventSpec) -> Received:
     """Store an event, then deliver it to every open wait that it fits.
 
@@ -101,6 +107,11 @@ def look(event_id: UUID) -> int:
     return sum(deliver(event_id, row["id"]) for row in read.many("members"))
 
 
+@writes(
+    moves="Inserts a delivery; member open → met; where that closes the set: set open → satisfied, run waiting → waking.",
+    twice="Answers False: a run takes an event once, by a unique key.",
+    dies="The run's wake is a row: the sweep takes it.",
+)
 def deliver(event_id: UUID, member_id: UUID) -> bool:
     """One event meets one wait member: the delivery, the member and what it wakes in one transaction of the run.
 

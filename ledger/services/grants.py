@@ -8,11 +8,17 @@ from ledger.domain.authority import GrantState, void_grant
 from ledger.domain.change import Change
 from ledger.domain.views import RunView
 from ledger.services import facts, writer
+from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part
 from ledger.services.views import run_view
 
 
+@writes(
+    moves="Grants past their use-by live → expired.",
+    twice="Answers False: none is live.",
+    dies="Nothing hangs on it: permits and wakes look at use-by themselves.",
+)
 def expire(run_id: UUID) -> bool:
     """Expire the run's live grants whose use-by has passed. False when there is none."""
 

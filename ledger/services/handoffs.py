@@ -14,6 +14,7 @@ from ledger.domain.identity import Caller, Verb
 from ledger.domain.views import RunView
 from ledger.models import WorkflowType
 from ledger.services import facts, permissions, writer
+from ledger.services.contracts import REFUSED, writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part
 from ledger.services.ids import new_body
@@ -22,6 +23,10 @@ from ledger.services.views import run_view
 LONGEST_REASON = 2_000
 
 
+@writes(
+    moves="Handoff open → accepted, with its owner.",
+    twice="Taking one's own again changes nothing; somebody else's is refused: `wrong-state`.",
+)
 def own(caller: Caller, handoff_id: UUID) -> None:
     """Take a handoff: from here on it is this person's. Taking one's own again changes nothing.
 
@@ -30,11 +35,17 @@ def own(caller: Caller, handoff_id: UUID) -> None:
     _act(caller, handoff_id, "handoff.own", lambda draft, view, handoff: rules.own(draft, handoff, _person(caller)))
 
 
+@writes(moves="Handoff accepted → open, without an owner.", twice=REFUSED)
 def give_back(caller: Caller, handoff_id: UUID) -> None:
     """Put an owned handoff back for anybody. Raises LedgerError as `own` does."""
     _act(caller, handoff_id, "handoff.give_back", lambda draft, view, handoff: rules.give_back(draft, handoff))
 
 
+@writes(
+    moves="Handoff open or accepted → closed with outcome and reason; the run it blocks → waking, with the intent where it is to end.",
+    twice=REFUSED,
+    dies="The run's wake is a row: the sweep takes it.",
+)
 def close(caller: Caller, handoff_id: UUID, outcome: Outcome, reason: str) -> None:
     """Say what happens next: wake the run again, or end it as cancelled or failed. The reason is kept as evidence.
 

@@ -31,10 +31,12 @@ from ledger.models import (
     WorkflowUserPermission,
 )
 from ledger.services import administration, facts, locks, writer
+from ledger.services.contracts import ANOTHER, NO_ENTRY, REFUSED, writes
 from ledger.services.ids import minter
 from ledger.services.permissions import codename
 
 
+@writes(moves="Inserts a tenant and opens its stream.", twice="The slug is taken: `invalid`.")
 def open_tenant(slug: str, name: str, actor: str = administration.COMMAND_LINE) -> Tenant:
     """A new tenant with the head of its stream. Raises LedgerError `invalid` when the slug is taken."""
     with transaction.atomic():
@@ -56,6 +58,7 @@ def open_tenant(slug: str, name: str, actor: str = administration.COMMAND_LINE) 
     return tenant
 
 
+@writes(moves="Inserts a person and their membership.", twice="The address is taken: `invalid`.")
 def add_person(caller: Caller, email: str, name: str, password: str | None = None) -> User:
     """A new person, member of the caller's tenant; without a password nobody can sign in yet."""
     with administration.act(caller, "person.add") as draft:
@@ -64,6 +67,7 @@ def add_person(caller: Caller, email: str, name: str, password: str | None = Non
     return user
 
 
+@writes(moves="Membership inactive or missing → active.", twice=NO_ENTRY)
 def join(caller: Caller, user: User) -> None:
     """Make a person a member of the caller's tenant; nothing happens to one who is."""
     with administration.act(caller, "membership.join") as draft:
@@ -79,6 +83,7 @@ def _join(draft: Draft, user: User) -> None:
         draft.note("membership", membership.pk, user_id=user.pk, active=True)
 
 
+@writes(moves="Membership active → inactive; the person leaves the tenant's teams.", twice=NO_ENTRY)
 def leave(caller: Caller, user: User) -> None:
     """End a membership and take the person out of the tenant's teams."""
     with administration.act(caller, "membership.leave") as draft:
@@ -92,11 +97,19 @@ def leave(caller: Caller, user: User) -> None:
             draft.note("team", team.pk, user_id=user.pk, member=False)
 
 
+@writes(
+    moves="Person active → inactive, with an entry in each of their tenants.",
+    twice="Stays so, with one more entry in each.",
+)
 def deactivate_person(caller: Caller, user: User) -> None:
     """Nobody signs in, decides or works as this person any more, in any tenant; each tenant they belong to gets its entry."""
     _set_active(caller, user, False)
 
 
+@writes(
+    moves="Person inactive → active, with an entry in each of their tenants.",
+    twice="Stays so, with one more entry in each.",
+)
 def reactivate_person(caller: Caller, user: User) -> None:
     """Take a deactivation back."""
     _set_active(caller, user, True)
@@ -125,6 +138,7 @@ def _person_entry(tenant_id: UUID, actor: str, verb: str, user: User, active: bo
     writer.apply(draft.change())
 
 
+@writes(moves="Inserts a team with its group.", twice="The name is taken: `invalid`.")
 def add_team(caller: Caller, slug: str, name: str) -> TeamProfile:
     """A team: an auth group named `<tenant>:<slug>`, reached only through its profile."""
     with administration.act(caller, "team.add") as draft:
@@ -137,6 +151,7 @@ def add_team(caller: Caller, slug: str, name: str) -> TeamProfile:
     return team
 
 
+@writes(moves="A person into a team.", twice=NO_ENTRY)
 def add_to_team(caller: Caller, team: TeamProfile, user: User) -> None:
     """Put an active member of the tenant into one of its teams."""
     with administration.act(caller, "team.join") as draft:
@@ -148,6 +163,7 @@ def add_to_team(caller: Caller, team: TeamProfile, user: User) -> None:
             draft.note("team", team.pk, user_id=user.pk, member=True)
 
 
+@writes(moves="A person out of a team.", twice=NO_ENTRY)
 def remove_from_team(caller: Caller, team: TeamProfile, user: User) -> None:
     """Take a person out of a team; what rested on their vote is looked at again when it is used."""
     with administration.act(caller, "team.leave") as draft:
@@ -157,6 +173,7 @@ def remove_from_team(caller: Caller, team: TeamProfile, user: User) -> None:
             draft.note("team", team.pk, user_id=user.pk, member=False)
 
 
+@writes(moves="Inserts a right of a person or a team.", twice=NO_ENTRY)
 def grant_permission(caller: Caller, to: User | TeamProfile, verb: Verb, on: WorkflowType | Tenant) -> None:
     """Give a person or a team the right to a verb on a workflow type or in the whole tenant."""
     with administration.act(caller, "permission.grant") as draft:
@@ -166,6 +183,7 @@ def grant_permission(caller: Caller, to: User | TeamProfile, verb: Verb, on: Wor
             _note_permission(draft, to, verb, on, True)
 
 
+@writes(moves="Deletes a right of a person or a team.", twice=NO_ENTRY)
 def withdraw_permission(caller: Caller, to: User | TeamProfile, verb: Verb, on: WorkflowType | Tenant) -> None:
     """Take a right back."""
     with administration.act(caller, "permission.withdraw") as draft:
@@ -198,6 +216,7 @@ def _note_permission(
     draft.note(table, on.pk, verb=str(verb), granted=granted, **holder)
 
 
+@writes(moves="Inserts an agent.", twice="The name is taken: `invalid`.")
 def add_agent(caller: Caller, name: str, owner: User) -> UUID:
     """A new agent with the person who answers for it. Answers its id."""
     with administration.act(caller, "agent.add") as draft:
@@ -208,6 +227,7 @@ def add_agent(caller: Caller, name: str, owner: User) -> UUID:
     return agent_id
 
 
+@writes(moves="Agent active → inactive.", twice=NO_ENTRY)
 def deactivate_agent(caller: Caller, agent_id: UUID) -> None:
     """From now on none of the agent's keys is taken."""
     with administration.act(caller, "agent.deactivate") as draft:
@@ -230,6 +250,7 @@ class IssuedKey:
         return f"IssuedKey({self.prefix})"
 
 
+@writes(moves="Inserts a key.", twice=ANOTHER, dies="A key exists whose secret nobody has seen: revoke it.")
 def issue_key(
     caller: Caller,
     label: str,
@@ -255,6 +276,11 @@ def issue_key(
         return _insert_key(draft, label, wanted, agent_id, person.pk if person else None, expires_at)
 
 
+@writes(
+    moves="Inserts a key; the old one is revoked, or expires after the overlap.",
+    twice="Without overlap refused: `wrong-state`. With one: another key.",
+    dies="The new secret is lost: rotate the new key again.",
+)
 def rotate_key(caller: Caller, key_id: UUID, overlap: timedelta = timedelta(0)) -> IssuedKey:
     """A new key of the same owner and scopes; the old one is revoked, or expires after `overlap`."""
     with administration.act(caller, "key.rotate") as draft:
@@ -267,6 +293,7 @@ def rotate_key(caller: Caller, key_id: UUID, overlap: timedelta = timedelta(0)) 
         return _insert_key(draft, old.label, old.scopes, old.agent_id, old.person_id, old.expires_at)
 
 
+@writes(moves="Key live → revoked.", twice=REFUSED)
 def revoke_key(caller: Caller, key_id: UUID) -> None:
     """The key is refused from now on."""
     with administration.act(caller, "key.revoke") as draft:

@@ -13,6 +13,7 @@ from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller
 from ledger.models import ApiKey
 from ledger.services import facts, permissions
+from ledger.services.contracts import writes
 from ledger.services.facts import Facts, Part, Row
 from ledger.services.identity import key_hash
 
@@ -20,6 +21,11 @@ USE_NOTED_EVERY = timedelta(minutes=1)
 _BEARER = re.compile(r"[Bb]earer (ra_([0-9a-f]{10})_[0-9a-f]{64})")
 
 
+@writes(
+    moves="A key's last use, once a minute at most. No entry.",
+    twice="Within the minute nothing is written.",
+    dies="The last use is noted, and the call never began.",
+)
 def authenticate(authorization: str | None) -> Caller:
     """The caller behind the value of an Authorization header, as of now.
 

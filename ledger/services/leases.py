@@ -18,6 +18,7 @@ from ledger.domain.runs import ClearanceRow, Directive, Fence, Head, Intent, Lea
 from ledger.domain.views import RunView
 from ledger.services import facts, packets, workers, writer
 from ledger.services.conflicts import Conflict
+from ledger.services.contracts import writes
 from ledger.services.drafts import head_draft, run_draft
 from ledger.services.facts import Facts, Part
 from ledger.services.packets import Packet
@@ -26,6 +27,14 @@ from ledger.services.views import run_view
 LOOKED_AT = 20
 
 
+@writes(
+    moves=(
+        "Run ready → running under a new fence, clearance live → used, the lease begins. Past its time: clearance "
+        "live → stale, run ready → waking."
+    ),
+    twice="Takes other runs, or none: these are no longer ready.",
+    dies="Nobody works under the lease: it lapses, and the run wakes.",
+)
 def claim(caller: Caller, offer: Offer) -> list[Packet]:
     """Take up to `offer.limit` ready runs that one of the offered versions may go on with. Answers their resume packets, maybe none.
 
@@ -135,6 +144,11 @@ class Beat:
     lease_expires_at: datetime | None
 
 
+@writes(
+    moves="A lease's end, forwards. No entry.",
+    twice="Renews once more.",
+    dies="Every lease that was renewed is renewed.",
+)
 def heartbeat(caller: Caller, worker_id: UUID, held: Sequence[tuple[UUID, Fence]]) -> list[Beat]:
     """Renew the worker's leases, all in one round trip, and say what each run's holder should do. No entry is written."""
     caller.needs(Scope.RUNS_WORK)
@@ -196,6 +210,11 @@ def _beat_sqlite(tenant_id: UUID, worker_id: UUID, held: Sequence[tuple[UUID, Fe
     return renewed
 
 
+@writes(
+    moves="Run running → waking, or blocked after ten claims without a commit; the fence changes, lease and clearance end, a wake is queued.",
+    twice="The second is refused: `stale-fence`.",
+    dies="The wake is a row: the sweep takes it.",
+)
 def release(caller: Caller, run_id: UUID, fence: Fence) -> None:
     """Give the run back. Raises LedgerError `stale-fence`, `wrong-state`, `permit-out`."""
     caller.needs(Scope.RUNS_WORK)
@@ -208,6 +227,14 @@ def release(caller: Caller, run_id: UUID, fence: Fence) -> None:
     writer.settle(lambda: run_view(run_id, caller.tenant_id), rule)
 
 
+@writes(
+    moves=(
+        "Run running → waking, or blocked after three claims without a commit; the fence changes, lease and "
+        "clearance end; effects in_flight → unknown, but for accepted ones."
+    ),
+    twice="Nothing is left to lapse: answers False.",
+    dies="The wake and the unknown effects are rows that are due: the sweep takes them.",
+)
 def lapse(run_id: UUID) -> bool:
     """End an ownership whose lease ran out. False when there was nothing to end: two reapers make one lapse."""
 

@@ -15,6 +15,7 @@ from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
 from ledger.domain.starts import StartSpec
 from ledger.services import facts, schemas, writer
+from ledger.services.contracts import writes
 from ledger.services.facts import Facts, Part
 from ledger.services.ids import minter, new_body, new_id
 
@@ -25,6 +26,11 @@ class Started:
     created: bool
 
 
+@writes(
+    moves="Inserts a run with its first checkpoint and transition instance: ready, or waking where its first transition names a target.",
+    twice="The same key and content is answered from the row; other content is refused: `key-reused`.",
+    dies="The run is there; the caller sends the call again with its key.",
+)
 def start(caller: Caller, spec: StartSpec) -> Started:
     """Start a run; the same key and content again answers the same run.
 

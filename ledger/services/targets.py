@@ -13,9 +13,11 @@ from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller
 from ledger.domain.targets import TargetSpec
 from ledger.services import administration, facts
+from ledger.services.contracts import NO_ENTRY, writes
 from ledger.services.facts import Part
 
 
+@writes(moves="Inserts a target, or moves the guarantees of a known one.", twice=NO_ENTRY)
 def register(caller: Caller, spec: TargetSpec) -> TargetRow:
     """Add a target, or give a known one other guarantees. The same content again changes nothing.
 

@@ -13,6 +13,7 @@ from ledger.domain.effects import EffectRow
 from ledger.domain.views import RunView
 from ledger.domain.waits import MemberKind, MemberState, Outcome
 from ledger.services import events, facts, ports, writer
+from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part
 from ledger.services.views import run_view
@@ -53,6 +54,11 @@ def withdrawer(draft: Draft, view: RunView) -> waits.Withdraw:
     return lambda effect_ids, cause: ports.approvals().withdraw(draft, view, effect_ids, cause)
 
 
+@writes(
+    moves="What `events.deliver` and `expire_due` move, for what was there before the wait.",
+    twice="Finds nothing more to deliver or to expire.",
+    dies="What wasn't looked at yet is found by the sweep.",
+)
 def look_after_open(run_id: UUID) -> bool:
     """Called after the commit that opened a wait: events that came early, and timers that are past. True when the run was woken.
 
@@ -67,6 +73,14 @@ def look_after_open(run_id: UUID) -> bool:
     return expire_due(run_id)
 
 
+@writes(
+    moves=(
+        "Timers open → met; set open → satisfied, or expired with its declared action; run waiting → waking, with "
+        "an intent where the action ends it."
+    ),
+    twice="Nothing is due: answers False.",
+    dies="The run's wake is a row: the sweep takes it.",
+)
 def expire_due(run_id: UUID) -> bool:
     """Act on the timers and the deadline of a run's wait, as of now. False when nothing was due."""
 

@@ -15,6 +15,7 @@ from ledger.domain.transitions import Gathered
 from ledger.domain.views import RunView
 from ledger.domain.wakes import DecisionKind, WakeRow, WakeState
 from ledger.services import facts, ports, waits, writer
+from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part
 from ledger.services.views import run_view
@@ -22,6 +23,14 @@ from ledger.services.views import run_view
 ACTOR = "system:wake"
 
 
+@writes(
+    moves=(
+        "Wake queued → checking with its attempt counted, also checking → checking when its checker is taken for "
+        "dead; → dropped when the run isn't waking."
+    ),
+    twice="Answers None: the first one checks it.",
+    dies="The attempt is counted; after its time another checker takes it, after three a person does.",
+)
 def begin(run_id: UUID) -> WakeRow | None:
     """Take the run's due wake; None when there is none, somebody checks it, or the run wants no wake any more.
 
@@ -49,6 +58,14 @@ def _takeable(wake: WakeRow, now: datetime) -> bool:
     return wake.due_at <= now
 
 
+@writes(
+    moves=(
+        "Wake checking → decided; inserts the decision with every check; run waking → ready, waiting, blocked, "
+        "cancelled or failed with what that opens. Where head or tenant moved: checking → queued."
+    ),
+    twice="Answers None: the wake is no longer this checker's.",
+    dies="The decision stands with all that it opened.",
+)
 def apply(run_id: UUID, gathered: Gathered) -> DecisionKind | None:
     """Decide on what was gathered and write it, if head and tenant are still as they were then; otherwise the wake is queued again.
 
@@ -94,6 +111,11 @@ def due(limit: int) -> list[UUID]:
     return [row["run_id"] for row in read.many("wakes")]
 
 
+@writes(
+    moves="Clearance live → stale; run ready → waking, or blocked where only old code may take it.",
+    twice="Answers False: the clearance is no longer live.",
+    dies="The wake or the handoff is a row.",
+)
 def not_claimed(run_id: UUID) -> bool:
     """A clearance that nobody claimed by its time: the run wakes again; one that only old code may take goes to a person."""
 

@@ -10,6 +10,7 @@ from django.db import connection
 from ledger.domain.identity import Caller
 from ledger.domain.leases import Offer
 from ledger.services import facts
+from ledger.services.contracts import writes
 from ledger.services.facts import to_sqlite
 
 NOTED_EVERY: Final = 30.0
@@ -18,6 +19,11 @@ KNOWN_AT_MOST: Final = 10_000
 _noted: dict[object, float] = {}
 
 
+@writes(
+    moves="A worker process's row, once in half a minute at most. No entry.",
+    twice="Within the time nothing is written.",
+    dies="Nothing is decided from the row.",
+)
 def note(caller: Caller, offer: Offer) -> None:
     """Keep a worker's row: what it is called, which code it runs, what it offers, and when it was last seen."""
     now = time.monotonic()

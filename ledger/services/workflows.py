@@ -11,6 +11,7 @@ from ledger.domain.drafts import Draft
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
 from ledger.services import facts, schemas, writer
+from ledger.services.contracts import writes
 from ledger.services.facts import Facts, Part
 from ledger.services.ids import minter
 
@@ -23,6 +24,10 @@ class VersionAnswer:
     created: bool
 
 
+@writes(
+    moves="Inserts a workflow version, and its type with the first, on the tenant's stream.",
+    twice="The same content is answered as before, without an entry; other content is refused: `version-exists`.",
+)
 def register(caller: Caller, type_name: str, version: str, spec: rules.VersionSpec) -> VersionAnswer:
     """Register a version; the same content again answers as before.
 

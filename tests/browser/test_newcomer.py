@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -45,6 +46,15 @@ class Demonstration:
         page = {"since": "2000-01-01T00:00:00Z", "limit": "100"}
         found = httpx.get(f"{self.scene['payments']}/refunds", params=page, trust_env=False).json()["refunds"]
         return [refund for refund in found if refund["order"] == order]
+
+    def worker(self, name: str) -> int:
+        """The process that a worker is now; a killed one was started again under its name."""
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = path.read_bytes().split(b"\0")
+                if b"examples.agents" in words and name.encode() in words and str(self.var).encode() in b" ".join(words):
+                    return int(path.parent.name)
+        raise AssertionError(f"{name} doesn't run")
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGINT)
@@ -150,11 +160,10 @@ def test_a_killed_worker_is_taken_over_and_the_refund_is_paid_once(
     until(page, "Running")
     text = page.get_by_role("complementary", name="Facts").inner_text()
     name = "worker-v1" if "worker-v1" in text else "worker-v2"
-    victim = demonstration.scene["processes"][name]
-    os.kill(victim, signal.SIGKILL)
+    os.kill(demonstration.worker(name), signal.SIGKILL)
     until(page, "Completed")
     assert len(demonstration.refunds(order)) == 1
-    assert page.get_by_text("Claimed by a worker").count() >= 2
+    assert page.get_by_text("Claimed by").count() >= 2
 
 
 def test_an_effect_whose_outcome_stayed_unknown_is_resolved_by_hand(

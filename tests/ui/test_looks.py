@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from approvals.models import ApprovalRequest
+from approvals.services.cards import Seen
+from approvals.views.cards import diff
 from ledger.models import Observation
 from tests.clock import Clock
 from tests.engine.shop import Shop, open_shop, register
@@ -89,3 +93,13 @@ def test_a_closed_request_asks_nobody(world: World, shop: Shop) -> None:
     decide(client_of(world.bob), world, request, "deny", "no")
     look(world, request)
     assert shop.asked == 0
+
+
+def test_a_difference_far_into_a_long_value_is_not_hidden() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    before, after = (
+        Seen(uuid4(), "v1", {"note": "n" * 400 + end, **{f"f{i}": i for i in range(60)}}, "test", now) for end in "ab"
+    )
+    rows = diff(before, after)
+    assert rows[0]["field"] == "note" and rows[0]["changed"] and "(401 characters)" in rows[0]["before"]
+    assert rows[-1]["before"] == "21 more fields, 0 of them changed"

@@ -29,6 +29,7 @@ from ledger.domain.runs import Fence, Status, check_fence
 from ledger.domain.views import RunView
 from ledger.domain.waits.closing import Withdraw
 from ledger.services import facts, writer
+from ledger.services.contracts import NO_ENTRY, writes
 from ledger.services.drafts import run_draft
 from ledger.services.effects.reading import (
     Seat,
@@ -103,6 +104,14 @@ def withdraw_in(draft: Draft, view: RunView, effect: EffectRow, cause: WithdrawC
 # Verbs -----------------------------------------------------------------------------------------
 
 
+@writes(
+    moves="Inserts an effect as proposed, with a checkpoint of its own. One that is recorded under the name is accounted for instead.",
+    twice=(
+        "The same key is answered from the row, the same name and content with the recorded effect; other content "
+        "is refused: `key-reused`, `effect-differs`."
+    ),
+    dies="The effect is recorded; the next holder has to account for it.",
+)
 def propose(
     caller: Caller,
     run_id: UUID,
@@ -193,6 +202,14 @@ def _checkpoint(draft: Draft, view: RunView, fence: Fence) -> None:
     insert_checkpoint(draft, fields, state_id=last["state_id"])
 
 
+@writes(
+    moves=(
+        "Effect proposed → in_flight, or failed → in_flight where it may be tried again; inserts a permit; grant "
+        "live → used. On a refusal that the holder can't cure: run running → waking."
+    ),
+    twice="The same permit while it may be sent and the fence is the holder's; then `send-by-passed` or `stale-fence`.",
+    dies="The effect is in_flight though nobody called: the lapse or `answer_by` makes it unknown, and the target is asked.",
+)
 def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersion | None = None) -> PermitAnswer:
     """Leave for the next attempt of a call, written before the call; the same leave again while it is out.
 
@@ -266,6 +283,15 @@ class SettleAnswer:
     counted: bool
 
 
+@writes(
+    moves=(
+        "Effect in_flight → committed, failed, unknown, or in_flight as accepted. What comes late is evidence, "
+        "but: unknown → committed by a receipt where the target has no look-up, and failed → unknown where "
+        "somebody says it was done."
+    ),
+    twice="The same attempt and content is answered as the first; nothing is written.",
+    dies="The outcome is recorded; a repeat hears so.",
+)
 def settle(caller: Caller, effect_id: UUID, spec: SettleSpec, fence: Fence) -> SettleAnswer:
     """Record what a worker says of its attempt. A repeat of the same content changes nothing, whoever holds the run by now.
 
@@ -288,6 +314,11 @@ def settle(caller: Caller, effect_id: UUID, spec: SettleSpec, fence: Fence) -> S
     return answer
 
 
+@writes(
+    moves="Effect proposed → withdrawn, with its open request.",
+    twice="Answered with the withdrawn effect; nothing is written.",
+    dies="The effect is withdrawn; nothing hangs on the reply.",
+)
 def withdraw(caller: Caller, effect_id: UUID, fence: Fence) -> EffectRow:
     """The holder takes a proposed effect back. Raises LedgerError `stale-fence`, `wrong-state`."""
 
@@ -302,6 +333,11 @@ def withdraw(caller: Caller, effect_id: UUID, fence: Fence) -> EffectRow:
     return _held(caller, effect_id, rule)
 
 
+@writes(
+    moves="A settled effect is marked as accounted for by the present holder; its state stays.",
+    twice=NO_ENTRY,
+    dies="It is accounted for under this fence; another holder has to do it again.",
+)
 def accept(caller: Caller, effect_id: UUID, fence: Fence) -> EffectRow:
     """The holder takes a settled effect's recorded outcome as it is. Raises LedgerError `stale-fence`, `wrong-state`."""
 

@@ -15,6 +15,7 @@ from ledger.domain.identity import Caller, Verb
 from ledger.domain.views import RunView
 from ledger.models import WorkflowType
 from ledger.services import permissions, writer
+from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.effects.holding import withdrawer
 from ledger.services.effects.reading import Seat, seat
@@ -39,6 +40,11 @@ class Looked:
     media: str = "application/json"
 
 
+@writes(
+    moves="Effects past `answer_by` in_flight → unknown; a waking run's wake is pulled forward.",
+    twice="Nothing is left to lapse: answers False.",
+    dies="The effects are unknown and due: the sweep asks their targets.",
+)
 def lapse(run_id: UUID) -> bool:
     """Calls whose answer is overdue become unknown. False when there was nothing to lapse: two sweeps make one lapse."""
 
@@ -50,6 +56,15 @@ def lapse(run_id: UUID) -> bool:
     return lapsed
 
 
+@writes(
+    moves=(
+        "Inserts a report; effect in_flight or unknown → committed, failed, or due again; failed → unknown and "
+        "committed → disputed on a contradiction. Whoever waits for it wakes; when it is given up: handoff, run → "
+        "blocked."
+    ),
+    twice="The second answer is one more report; on a settled effect it moves something only if it contradicts.",
+    dies="The answer and all that follows from it are there. Before: the target is asked again.",
+)
 def look(effect_id: UUID, looked: Looked, actor: str = RECONCILER) -> EffectRow:
     """Record a target's answer and what follows from it. A look that found the effect settled meanwhile is kept as evidence.
 
@@ -74,6 +89,11 @@ def look(effect_id: UUID, looked: Looked, actor: str = RECONCILER) -> EffectRow:
     return effect
 
 
+@writes(
+    moves="Inserts a report that the identical request is about to be sent; the effect stays unknown, due after the call's limit.",
+    twice="One more report; the target answers the first result again.",
+    dies="The report says that a replay may have gone out; the effect is due again.",
+)
 def begin_replay(effect_id: UUID, actor: str = RECONCILER) -> EffectRow:
     """Record a look-up by replay before it is sent. Raises LedgerError `wrong-state`, `expired`."""
 
@@ -86,6 +106,14 @@ def begin_replay(effect_id: UUID, actor: str = RECONCILER) -> EffectRow:
     return effect
 
 
+@writes(
+    moves=(
+        "Effect unknown → committed or failed; against a recorded outcome failed → unknown, committed → disputed; "
+        "inserts a report with the person's evidence."
+    ),
+    twice="The second is refused, `wrong-state`, unless it contradicts the first.",
+    dies="The verdict stands; whoever waited for the effect wakes by a row.",
+)
 def verdict(
     caller: Caller, effect_id: UUID, outcome: EffectState, cause: str, evidence: str, reference: str = ""
 ) -> EffectRow:

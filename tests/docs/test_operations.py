@@ -1,0 +1,26 @@
+"""The page for operators: its first tenant is set up as written."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+from pathlib import Path
+
+from django.core.management import call_command
+
+from ledger.models import Tenant
+from ledger.services import keys
+from tests.conventions import sources
+
+
+def test_the_first_tenant_is_set_up_as_written(committed: None) -> None:
+    page = sources.read(Path("docs/operations.md"))
+    found = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert found is not None
+    exec(re.sub(r"(?m)^   ", "", found[1]), {})
+    command = re.search(r"`python manage\.py (create_key [^`]*)`", page)
+    assert command is not None
+    out = StringIO()
+    call_command(*command[1].split(), stdout=out)
+    caller = keys.authenticate(f"Bearer {out.getvalue().strip()}")
+    assert caller.tenant_id == Tenant.objects.get(slug="acme").pk
