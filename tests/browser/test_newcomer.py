@@ -52,7 +52,11 @@ class Demonstration:
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
                 words = path.read_bytes().split(b"\0")
-                if b"examples.agents" in words and name.encode() in words and str(self.var).encode() in b" ".join(words):
+                if (
+                    b"examples.agents" in words
+                    and name.encode() in words
+                    and str(self.var).encode() in b" ".join(words)
+                ):
                     return int(path.parent.name)
         raise AssertionError(f"{name} doesn't run")
 
