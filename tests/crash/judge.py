@@ -136,13 +136,23 @@ def read_facts(record: Record, run: str) -> Facts:
         head=record.one("ledger_run_head", "run_id = %s", run),
         entries=record.rows("ledger_journal_entry", "stream_id = %s", run, order="seq"),
         checkpoints=record.rows("ledger_checkpoint", "run_id = %s", run, order="seq"),
-        effects=record.rows("ledger_effect", "run_id = %s", run, order="proposed_at"),
+        effects=[
+            effect | {"amount_minor": _amount(record, effect["request_id"])}
+            for effect in record.rows("ledger_effect", "run_id = %s", run, order="proposed_at")
+        ],
         permits=record.rows("ledger_permit", "run_id = %s", run, order="permitted_at"),
         reports=record.rows("ledger_effect_report", "run_id = %s", run, order="ordinal"),
         handoffs=record.rows("ledger_handoff", "run_id = %s", run, order="opened_at"),
         waits=record.rows("ledger_wait_set", "run_id = %s", run, order="opened_at"),
         votes=record.rows("approvals_vote", "run_id = %s", run, order="voted_at"),
     )
+
+
+def _amount(record: Record, request: str) -> int | None:
+    """What was asked for, in minor units."""
+    body = record.one("ledger_body", "id = %s", request)
+    found = json.loads(body["content"]) if body and body["content"] else {}
+    return found.get("amount_minor") if isinstance(found, dict) else None
 
 
 @dataclass(slots=True)
@@ -340,8 +350,22 @@ def _samples(trial: Trial, facts: Facts) -> Found:
                 yield STATE, f"{sample['label']}: {effect['name']} is {said} (state, requests, changes), not {wanted}"
         for name in sample["expect"].keys() - {effect["name"] for effect in sample["effects"]}:
             yield STATE, f"{sample['label']}: there is no effect {name}"
+    yield from _believed_too_early(facts)
     for effect in facts.effects:
         yield from _moves(effect, facts, trial.passes.get(effect["name"], []))
+
+
+def _believed_too_early(facts: Facts) -> Found:
+    """Absent means "it never happened" only once the call can no longer arrive."""
+    horizons = {(permit["effect_id"], permit["attempt"]): permit["answer_by"] for permit in facts.permits}
+    for report in facts.reports:
+        horizon = horizons.get((report["effect_id"], report["attempt"]))
+        absent = report["kind"] == "lookup" and report["answer"] == "absent" and report["counted"]
+        if absent and horizon is not None and report["reported_at"] < horizon:
+            yield (
+                STATE,
+                f"absent was believed {horizon - report['reported_at']:.1f} s before the call's answer was overdue",
+            )
 
 
 def _moves(effect: Row, facts: Facts, passes: Sequence[str]) -> Found:
@@ -380,6 +404,11 @@ def _at_the_end(trial: Trial, facts: Facts, log: Log) -> Found:
             yield (
                 STATE,
                 f"{effect['name']} is recorded as {effect['reference']}, the target calls it {applied[0].reference}",
+            )
+        if effect["state"] == "committed" and applied and effect["amount_minor"] not in (None, applied[0].amount_minor):
+            yield (
+                STATE,
+                f"{effect['name']} is recorded with {effect['amount_minor']}, the target paid {applied[0].amount_minor}",
             )
     if status == "completed" and len(log.by_order.get(trial.order, ())) != 1:
         yield (

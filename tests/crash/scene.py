@@ -5,6 +5,7 @@ import http.cookies
 import json
 import os
 import shutil
+import sqlite3
 import tempfile
 import time
 from dataclasses import dataclass
@@ -112,6 +113,7 @@ class Scene:
         try:
             self._start()
         except BaseException:
+            self.kept = True
             self.stop()
             raise
         return self
@@ -157,7 +159,9 @@ class Scene:
 
     def start_web(self, port: int, nth: int = 0, after: bool = False) -> Process:
         """A web server on a port; the first one is everybody's."""
-        web = self.product.start("tests.crash.servers:web", {"port": port, "nth": nth, "after": after})
+        threads = 4 if hasattr(self, "web_host") else 12
+        args = {"port": port, "threads": threads, "nth": nth, "after": after}
+        web = self.product.start("tests.crash.servers:web", args)
         web.wait_for("started", 30)
         if not hasattr(self, "web_host"):
             self.web_host = f"127.0.0.1:{port}"
@@ -182,6 +186,16 @@ class Scene:
     def control(self, method: str, path: str, body: Any = None) -> Any:
         """The sandbox's control plane."""
         return call(self.sandbox.host, method, f"/_control/{path}", body)
+
+    def logged(self, key: str) -> dict[str, int]:
+        """How many mutating requests and changes the sandbox's log has under a key, from its file."""
+        db = sqlite3.connect(f"{(self.sandbox.data / 'sandbox.sqlite3').as_uri()}?mode=ro", uri=True, timeout=20)
+        try:
+            mutating = db.execute("SELECT count(*) FROM request WHERE key = ? AND method = 'POST'", (key,)).fetchone()
+            applied = db.execute("SELECT count(*) FROM request_applied WHERE key = ?", (key,)).fetchone()
+        finally:
+            db.close()
+        return {"mutating": int(mutating[0]), "applied": int(applied[0])}
 
     def api(self, slot: Slot, method: str, path: str, body: Any = None) -> Any:
         """A call of the agents' API with the slot's key."""

@@ -11,8 +11,6 @@ from resumeapp.wsgi import application
 from tests.crash.points import Line
 from tests.crash.statements import Plan, around
 
-THREADS = 12
-
 
 def migrate(args: dict[str, Any], report: int, control: int) -> None:
     """Make the tables."""
@@ -50,7 +48,7 @@ def web(args: dict[str, Any], report: int, control: int) -> None:
         plan = Plan(line, args["nth"], args["after"], lambda sql: True)
         plan.install()
         answering = around(application, plan, "/checkpoints")
-    with _Server(("127.0.0.1", args["port"]), _Handler) as server:
+    with _Server(args["port"], args["threads"]) as server:
         server.set_app(answering)
         line.say("started", port=server.server_port)
         server.serve_forever(poll_interval=0.5)
@@ -70,9 +68,9 @@ class _Server(WSGIServer):
     request_queue_size = 256
     allow_reuse_address = True
 
-    def __init__(self, *given: Any) -> None:
-        self._pool = ThreadPoolExecutor(THREADS)
-        super().__init__(*given)
+    def __init__(self, port: int, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads)
+        super().__init__(("127.0.0.1", port), _Handler)
 
     def server_bind(self) -> None:
         socketserver.TCPServer.server_bind(self)

@@ -71,6 +71,8 @@ def test_a_careless_worker_and_an_absent_one_are_caught(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, name: str, play: Callable[[Run], None], kind: str
 ) -> None:
     monkeypatch.setitem(POINTS, name, (play, "refunds/1"))
+    kept = scene.kept
     (row,) = run_points(scene, [name], 1, seed=1)
+    scene.kept = kept
     assert kind in {finding.kind for finding in row.findings}, row.text()
     assert f"--db {scene.kind} --points {name} --seed 1" in row.text()

@@ -31,6 +31,7 @@ class Sent:
     key: str = KEY
     reference: str = "rf_000001"
     order_id: str = ORDER
+    amount_minor: int = 100
 
 
 def clock(seconds: float) -> str:
@@ -67,7 +68,7 @@ STEPS: tuple[tuple[float, str, str, dict[str, Any]], ...] = (
 
 def effect(**fields: Any) -> dict[str, Any]:
     row = {"id": EFFECT, "name": "pay", "key": KEY, "state": "committed", "cause": "", "attempt": 1}
-    return row | {"disputed": False, "reference": "rf_000001"} | fields
+    return row | {"disputed": False, "reference": "rf_000001", "amount_minor": 100} | fields
 
 
 def report(second: float, **fields: Any) -> dict[str, Any]:
@@ -84,7 +85,7 @@ def facts(steps: Any = STEPS, **parts: Any) -> Facts:
         entries=entries,
         checkpoints=[{"seq": 0, "digest": b"\x01", "previous_digest": bytes(32)}],
         effects=[effect()],
-        permits=[{"effect_id": EFFECT, "attempt": 1, "permitted_at": T + 2}],
+        permits=[{"effect_id": EFFECT, "attempt": 1, "permitted_at": T + 2, "answer_by": T + 4}],
         reports=[report(5, kind="lapse", answer="unknown"), report(6)],
         handoffs=[],
         waits=[],
@@ -168,7 +169,7 @@ def replace_log(whole: Log, **parts: Any) -> Log:
     return replace(whole, **parts)
 
 
-TWO_PERMITS = [{"effect_id": EFFECT, "attempt": n, "permitted_at": T + n} for n in (1, 2)]
+TWO_PERMITS = [{"effect_id": EFFECT, "attempt": n, "permitted_at": T + n, "answer_by": T + n + 2} for n in (1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ TWO_PERMITS = [{"effect_id": EFFECT, "attempt": n, "permitted_at": T + n} for n 
         [report(5, kind="settle", answer="unknown")],
         [report(5, kind="settle", answer="failed", cause="rejected")],
         [report(5, kind="late", answer="failed", cause="not_dispatched", counted=False)],
-        [report(1, answer="absent"), report(9, answer="absent")],
+        [report(1, kind="settle", answer="failed", cause="throttled"), report(9, answer="absent")],
     ],
     ids=["nothing", "lapse", "uncounted", "cannot-tell", "unknown", "rejected", "stale", "at-other-times"],
 )
@@ -324,6 +325,16 @@ def test_a_lost_call_that_was_called_failed_is_found() -> None:
 def test_an_effect_that_went_another_way_than_its_point_is_found(passes: list[str], wrong: bool) -> None:
     found = judge.judge(trial(passes={"pay": passes}), facts(), log())
     assert kinds(found) == ({judge.STATE} if wrong else set())
+
+
+def test_an_absence_that_was_believed_too_early_is_found() -> None:
+    believed = [report(3, answer="absent", attempt=2)]
+    found = judge.judge(trial(acks=[]), facts(permits=TWO_PERMITS, reports=believed), log())
+    assert kinds(found) == {judge.STATE}
+
+
+def test_a_refund_of_another_amount_that_was_recorded_as_done_is_found() -> None:
+    assert kinds(judge.judge(trial(), facts(effects=[effect(amount_minor=99)]), log())) == {judge.STATE}
 
 
 def test_a_committed_effect_that_changed_is_found() -> None:

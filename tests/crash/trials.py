@@ -88,11 +88,7 @@ class Run:
     def sample(self, label: str, **expect: list[Any]) -> None:
         """Read effects and the target's log while everything stands still."""
         rows = self.effects()
-        applied = self.scene.control("GET", "applied?prefix=ra_")["keys"]
-        keys = {row["key"] for row in rows}
-        log = {
-            key: {"mutating": one["mutating"], "applied": one["applied"]} for key, one in applied.items() if key in keys
-        }
+        log = {row["key"]: self.scene.logged(row["key"]) for row in rows}
         effects = [{name: row[name] for name in ("id", "name", "key", "state", "cause", "attempt")} for row in rows]
         self.trial.samples.append({"label": label, "effects": effects, "log": log, "expect": expect})
 
@@ -300,7 +296,8 @@ def other_amount(run: Run) -> None:
     """The model proposes another amount when it runs again: the recorded one stays."""
     _goodwill(run, "goodwill/2-other-amount", ("before_call", "settled"))
     _must_have_met(run, "effect-differs")
-    paid = run.scene.control("GET", "applied?prefix=ra_")["keys"].get((run.effect() or {"key": ""})["key"], {})
+    key = (run.effect() or {"key": ""})["key"]
+    paid = run.scene.control("GET", f"applied?prefix={key}")["keys"].get(key, {})
     if paid.get("amounts") != [run.amount]:
         raise Unexpected(f"paid {paid.get('amounts')}, recorded was {run.amount}")
 
