@@ -79,9 +79,7 @@ def test_a_reaper_that_read_before_the_heartbeat_ends_nothing(world: World, cloc
 def test_a_commit_that_wins_against_the_lapse_is_final(world: World, clock: Clock) -> None:
     packet = world.claimed_run(seconds=5)
     clock.shift(6)
-    committed, lapsed = race(
-        lambda: world.commit(packet, Next(NextKind.COMPLETE)), lambda: leases.lapse(packet.run.id)
-    )
+    committed, lapsed = race(lambda: world.commit(packet, Next(NextKind.COMPLETE)), lambda: leases.lapse(packet.run.id))
     assert committed.status == "completed" and lapsed is False
     assert world.head(packet.run.id).status == "completed"
     assert "lease.lapse" not in entries(world, packet) and verify.run(packet.run.id).faults == []
@@ -90,9 +88,7 @@ def test_a_commit_that_wins_against_the_lapse_is_final(world: World, clock: Cloc
 def test_a_commit_that_loses_against_the_lapse_is_refused_and_writes_nothing(world: World, clock: Clock) -> None:
     packet = world.claimed_run(seconds=5)
     clock.shift(6)
-    lapsed, refused = race(
-        lambda: leases.lapse(packet.run.id), lambda: world.commit(packet, Next(NextKind.COMPLETE))
-    )
+    lapsed, refused = race(lambda: leases.lapse(packet.run.id), lambda: world.commit(packet, Next(NextKind.COMPLETE)))
     assert lapsed is True and isinstance(refused, LedgerError) and refused.code == "stale-fence" and refused.remedy
     assert world.head(packet.run.id).status == "waking"
     assert Checkpoint.objects.of(world.tenant).filter(run_id=packet.run.id).count() == 1
@@ -123,5 +119,7 @@ def test_many_claimers_of_few_runs_take_each_once(world: World) -> None:
     with ThreadPoolExecutor(8) as pool:
         taken = [packet.run.id for future in [pool.submit(work) for _ in range(8)] for packet in future.result()]
     assert len(taken) == len(set(taken)) and set(taken) <= runs
-    assert set(RunHead.objects.of(world.tenant).filter(status="ready").values_list("pk", flat=True)) == runs - set(taken)
+    assert set(RunHead.objects.of(world.tenant).filter(status="ready").values_list("pk", flat=True)) == runs - set(
+        taken
+    )
     assert set(taken) == runs
