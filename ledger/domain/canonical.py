@@ -84,32 +84,30 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return out
 
 
-def _integer(text: str) -> int:
+class _OutOfRange:
+    """Stands where a number that readers would read differently was, until the walk that knows its path meets it."""
+
+
+def _integer(text: str) -> int | _OutOfRange:
     value = int(text) if len(text) <= 17 else SAFE_INTEGER + 1
-    if abs(value) > SAFE_INTEGER:
-        raise LedgerError(
-            "number-out-of-range",
-            f"the integer {text[:24]} can't be kept exactly by every reader (beyond 2^53 - 1)",
-            "Send it as a string.",
-        )
-    return value
+    return value if abs(value) <= SAFE_INTEGER else _OutOfRange()
 
 
-def _float(text: str) -> float:
+def _float(text: str) -> float | _OutOfRange:
     value = float(text)
-    if SAFE_INTEGER < abs(value) < _EXPONENT_FROM and value.is_integer():
-        return float(_integer(str(int(value))))  # its canonical form would be an integer that is refused
     if value in (float("inf"), float("-inf")):
-        raise LedgerError("number-out-of-range", f"the number {text[:24]} is out of range", "Send it as a string.")
+        return _OutOfRange()
+    if SAFE_INTEGER < abs(value) < _EXPONENT_FROM and value.is_integer():
+        return _OutOfRange()  # its canonical form would be an integer that is refused
     return value
 
 
-def _constant(text: str) -> Any:
-    raise LedgerError("number-out-of-range", f"{text} is not a JSON number", "Send null or a string.")
+def _constant(text: str) -> _OutOfRange:
+    return _OutOfRange()
 
 
 def check_text(value: Any, path: str = "$", depth: int = 0) -> None:
-    """Refuse NUL and lone surrogates anywhere in a parsed value, naming the path, and nesting beyond `DEEPEST`."""
+    """Refuse numbers out of range, NUL and lone surrogates anywhere in a parsed value, naming the path, and nesting beyond `DEEPEST`."""
     if depth > DEEPEST:
         raise LedgerError("malformed-json", f"the document is nested more than {DEEPEST} levels deep", "Flatten it.")
     if isinstance(value, str):
@@ -119,6 +117,12 @@ def check_text(value: Any, path: str = "$", depth: int = 0) -> None:
                 f"the text at {path} holds NUL or half a surrogate pair",
                 "Send such bytes as base64, or as an artifact.",
             )
+    elif isinstance(value, _OutOfRange):
+        raise LedgerError(
+            "number-out-of-range",
+            f"the number at {path} can't be kept exactly by every reader (NaN, infinite, or an integer beyond 2^53 - 1)",
+            "Send it as a string.",
+        )
     elif isinstance(value, dict):
         for key, item in value.items():
             check_text(key, f"{path}.{key[:40]!a}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,62 +18,16 @@ from ledger.models import EffectReport, Permit
 from ledger.services import effects, facts, leases, verify
 from ledger.services.effects import Looked
 from tests.clock import Clock
+from tests.meeting import Act, race
 from tests.services.issuing import DONE, PAY, issuing, lapse, opened, paying, state
 from tests.world import World
 
 pytestmark = pytest.mark.postgres_only
-Act = Callable[[], Any]
 
 
 @pytest.fixture
 def open_world(world: World) -> World:
     return opened(world)
-
-
-@dataclass
-class Meeting:
-    """Both sides stop before their first write, so both have read; then the winner writes, and after it the loser."""
-
-    barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
-    written: threading.Event = field(default_factory=threading.Event)
-    results: dict[str, Any] = field(default_factory=dict)
-
-    def side(self, name: str, act: Act) -> None:
-        met = False
-
-        def wrapper(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-            nonlocal met
-            if met or "INSERT INTO ledger_journal_entry" not in sql:
-                return execute(sql, params, many, context)
-            met = True
-            self.barrier.wait(20)
-            if name == "loser":
-                assert self.written.wait(20)
-            try:
-                return execute(sql, params, many, context)
-            finally:
-                if name == "winner":
-                    self.written.set()
-
-        try:
-            with connection.execute_wrapper(wrapper):
-                self.results[name] = act()
-        except LedgerError as refusal:
-            self.results[name] = refusal
-        finally:
-            connection.close()
-
-
-def race(winner: Act, loser: Act) -> tuple[Any, Any]:
-    """What both sides were answered. Fails unless both were about to write on what they had read."""
-    meeting = Meeting()
-    threads = [threading.Thread(target=meeting.side, args=pair) for pair in (("winner", winner), ("loser", loser))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert not meeting.barrier.broken and meeting.written.is_set(), "they didn't overlap"
-    return meeting.results["winner"], meeting.results["loser"]
 
 
 def reports(world: World, effect: Any) -> list[tuple[str, str, bool]]:
