@@ -228,9 +228,6 @@ RESUMEAPP_SEND_BY_SECONDS = env.integer(
     "A permitted call must be sent within this time, and never beyond the lease.",
     low=1,
 )
-RESUMEAPP_CLEARANCE_SECONDS = env.integer(
-    "RESUMEAPP_CLEARANCE_SECONDS", 300, "A wake's leave to go on is good for this long.", low=1
-)
 RESUMEAPP_CHECK_SECONDS = env.integer(
     "RESUMEAPP_CHECK_SECONDS", 30, "Who checks a wake is taken for dead after this long, and another one does.", low=1
 )
