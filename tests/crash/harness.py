@@ -15,10 +15,12 @@ from typing import Any
 from tests.crash.judge import ZEROS, Finding
 from tests.crash.processes import ROOT
 from tests.crash.scene import Scene, Slot, until
-from tests.crash.trials import POINTS, Run, begin, run_trial, take_over
+from tests.crash.trials import POINTS, Run, begin, place, run_trial, take_over
 
 SLOTS = 20
 """Trials at the same time: each waits for its lease most of the time."""
+WAKE_STATEMENTS = {"postgres": 14, "sqlite": 110}
+"""How many statements a wake has, from the one that takes it to the one that decides it."""
 WAKES_AT_ONCE = 6
 """So few that a wake is killed once and not three times, which is a person's business."""
 MAIN_POINTS = ("a", "b", "c", "d")
@@ -63,7 +65,7 @@ class Row:
         pids = f"{self.kills[0]}…{self.kills[-1]}" if self.kills else "none"
         lying = sum(bool(run.fault) for run in self.runs)
         places = {run.notes["statement"] for run in self.runs if "statement" in run.notes}
-        killed_at = f"  at {len(places)} different statements" if places else ""
+        killed_at = f"  at {len(places)} different places" if places else ""
         lines = [
             f"{self.kind:8} {self.point:8} trials {len(self.runs):4}  kills {len(self.kills):4} (pids {pids}){killed_at}  "
             f"first look wrong {lying:3}  code {self._digests()}  {zeros}  other {others}  {self.seconds:.1f} s"
@@ -169,9 +171,9 @@ def _wake_round(scene: Scene, runs: list[Run]) -> list[int]:
     _each(runs, lambda run: run.approve())
     killed = []
     for run in runs:
-        timer = scene.start_timer(run.chance.randint(1, 6), run.chance.random() < 0.5)
+        timer = scene.start_timer(run.chance.randint(1, WAKE_STATEMENTS[scene.kind]), run.chance.random() < 0.5)
         if until(8, lambda timer=timer: timer.of_kind("point")):
-            run.notes["statement"] = timer.of_kind("point")[0]["statement"]
+            run.notes["statement"] = place(timer)
             killed.append(timer.pid)
         timer.end(signal.SIGKILL)
         scene.stop_timer()

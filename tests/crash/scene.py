@@ -157,10 +157,10 @@ class Scene:
         place.mkdir(exist_ok=True)
         return place
 
-    def start_web(self, port: int, nth: int = 0, after: bool = False) -> Process:
-        """A web server on a port; the first one is everybody's."""
+    def start_web(self, port: int, nth: int = 0, after: bool = False, writing: bool = False) -> Process:
+        """A web server on a port, maybe one that blocks in a commit; the first one is everybody's."""
         threads = 4 if hasattr(self, "web_host") else 12
-        args = {"port": port, "threads": threads, "nth": nth, "after": after}
+        args = {"port": port, "threads": threads, "nth": nth, "after": after, "writing": writing}
         web = self.product.start("tests.crash.servers:web", args)
         web.wait_for("started", 30)
         if not hasattr(self, "web_host"):

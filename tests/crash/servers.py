@@ -41,17 +41,22 @@ def timer(args: dict[str, Any], report: int, control: int) -> None:
 
 
 def web(args: dict[str, Any], report: int, control: int) -> None:
-    """A web server on `port`; with `nth`, it blocks at that statement of the first commit that has so many."""
+    """A web server on `port`; with `nth`, it blocks at that statement of the first commit that has so many, counted from where it begins to write
+    with `writing`."""
     line = Line(report, control)
     answering: Any = application
     if args.get("nth"):
-        plan = Plan(line, args["nth"], args["after"], lambda sql: True)
+        plan = Plan(line, args["nth"], args["after"], _writes if args["writing"] else lambda sql: True)
         plan.install()
         answering = around(application, plan, "/checkpoints")
     with _Server(args["port"], args["threads"]) as server:
         server.set_app(answering)
         line.say("started", port=server.server_port)
         server.serve_forever(poll_interval=0.5)
+
+
+def _writes(sql: str) -> bool:
+    return sql.startswith("BEGIN") or "INSERT INTO" in sql
 
 
 class _Handler(WSGIRequestHandler):

@@ -221,15 +221,20 @@ def waiting(run: Run) -> None:
 # Inside the server ------------------------------------------------------------------------------
 
 
+_STATEMENTS = {("postgres", False): 4, ("postgres", True): 1, ("sqlite", False): 24, ("sqlite", True): 16}
+"""How many statements a commit has at least, from its beginning or from where it writes."""
+
+
 def in_commit(run: Run) -> None:
     """The web process is killed at a statement of a commit, and started again; in half of the trials the worker is killed too."""
-    nth, after = run.chance.randint(1, 3 if run.scene.kind == "postgres" else 14), run.chance.random() < 0.5
+    after, writing = run.chance.random() < 0.5, run.seed % 3 != 0
+    nth = run.chance.randint(1, _STATEMENTS[run.scene.kind, writing])
     port = free_port()
-    web = run.scene.start_web(port, nth, after)
+    web = run.scene.start_web(port, nth, after, writing)
     run.processes.append(web)
     first = run.worker("refunds/1", server=f"127.0.0.1:{port}")
     if until(12, lambda: web.of_kind("point") or web.of_kind("passed")) and web.of_kind("point"):
-        run.notes["statement"] = web.of_kind("point")[0]["statement"]
+        run.notes["statement"] = place(web)
         run.kill(web)
     if run.seed % 2:
         run.kill(first)
@@ -244,6 +249,11 @@ def in_commit(run: Run) -> None:
         run.wait_status("ready", "running", *ENDED)
         run.kill(first)
     take_over(run, "refunds/2")
+
+
+def place(process: Process) -> str:
+    said = process.of_kind("point")[0]
+    return f"{said['when']} {said['statement']}"
 
 
 # Others -----------------------------------------------------------------------------------------
