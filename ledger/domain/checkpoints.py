@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -127,3 +127,12 @@ def insert_checkpoint(
 def accepted_versions(versions: Iterable[VersionRow], of: str) -> tuple[str, ...]:
     """The versions that may go on from a checkpoint of version `of`: itself and every one that takes over from it."""
     return tuple(sorted(row.version for row in versions if row.version == of or of in row.takes_over_from))
+
+
+def current_version(versions: Sequence[VersionRow]) -> str:
+    """The version that new code is meant to be: of those that no other one takes over from, the one registered last.
+
+    `versions` are newest first. Old workers may register after new ones: the order of registering alone says little.
+    """
+    taken_over = {of for row in versions for of in row.takes_over_from if of != row.version}
+    return next((row.version for row in versions if row.version not in taken_over), "")

@@ -101,10 +101,10 @@ def _accepted(known: Background) -> tuple[str, ...]:
 def _code(known: Background) -> Check:
     accepted, at = _accepted(known), known.view.head.version
     if not accepted:
-        return Check("code", Answer.FAIL, "no_version_takes_over", at, known.newest)
-    if known.newest not in accepted:
-        return Check("code", Answer.CHANGED, "only_old_versions", at, known.newest)
-    return Check("code", Answer.PASS, "taken_over", at, known.newest)
+        return Check("code", Answer.FAIL, "no_version_takes_over", at, known.current)
+    if known.current not in accepted:
+        return Check("code", Answer.CHANGED, "only_old_versions", at, known.current)
+    return Check("code", Answer.PASS, "taken_over", at, known.current)
 
 
 def _effects(known: Background) -> Check:

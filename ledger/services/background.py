@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from ledger.domain.checkpoints import VersionRow
+from ledger.domain.checkpoints import VersionRow, current_version
 from ledger.domain.views import RunView
 from ledger.domain.waits import MemberRow, SetRow
 from ledger.domain.wakes import WakeRow
@@ -28,7 +28,7 @@ class Background:
     state: Row | None
     entries: Sequence[Row]
     versions: Sequence[VersionRow]
-    newest: str
+    current: str
     waits: Sequence[SetRow]
     members: Sequence[MemberRow]
     decided: Sequence[str]
@@ -84,7 +84,7 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
         state=extras["state"][0],
         entries=extras["entries"],
         versions=versions,
-        newest=versions[0].version if versions else "",
+        current=current_version(versions),
         waits=[facts.load(SetRow, row) for row in extras["waits"]],
         members=[facts.load(MemberRow, row) for row in extras["waited"]],
         decided=[row["decision"] for row in extras["decided"]],
