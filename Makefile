@@ -80,7 +80,8 @@ test-wheel: $(WHEEL_STAMP) ## The client's wheel, in an environment without Djan
 	.venv-wheel/bin/python -c 'import importlib.util as u; assert u.find_spec("django") is None'
 	cd client && ../.venv-wheel/bin/python -m pytest -q -m "not server" -o pythonpath= tests
 
-test-crash: check-tools ## The short form of the crash trials, on both databases
+test-crash: $(DEV_STAMP) ## The short form of the crash trials, on both databases
+	@$(BIN)/python -m tests.postgres --check
 	$(BIN)/python -m pytest -m crash tests/crash
 
 test-browser: check-tools ## Tests in a real Chromium
@@ -93,7 +94,8 @@ test: check-tools ## Everything: lint, SQLite, PostgreSQL, client, crash trials,
 	  echo "== $$1 took $$((SECONDS - began)) s"; }; \
 	  phase lint; phase test-sqlite; phase test-postgres; phase test-client; phase test-wheel; phase test-crash; phase test-browser
 
-crash: check-tools ## Kill processes at their worst moments, N trials of each point (N=100, POINTS=a,b,c,d or all)
+crash: $(DEV_STAMP) ## Kill processes at their worst moments, N trials of each point (N=100, POINTS=a,b,c,d or all)
+	@$(BIN)/python -m tests.postgres --check
 	$(BIN)/python -m tests.crash --trials $(N) --points $(POINTS)
 
 bench: $(DEV_STAMP) ## Measure beside the yardstick, on a PostgreSQL of its own
