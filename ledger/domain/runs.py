@@ -210,6 +210,12 @@ def check_fence(head: Head, fence: Fence) -> None:
         )
 
 
+def check_holder(view: RunView, agent_id: UUID | None) -> None:
+    """Refuse an agent that didn't claim the run, whatever fence it names: fences stand in journals and refusals. Raises LedgerError `forbidden`."""
+    if agent_id is None or view.holder_agent_id != agent_id:
+        raise LedgerError("forbidden", "another agent holds this run", "Work under a fence of your own claim.")
+
+
 def to_status(draft: Draft, view: RunView, event: str, to: Status | None = None) -> Status:
     """Move the run's status by its machine and note when. Raises LedgerError `wrong-state`."""
     status = MACHINE.step(draft.heads("status", view.head.status), event, to)

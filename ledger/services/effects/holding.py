@@ -25,7 +25,7 @@ from ledger.domain.effects import (
 )
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
-from ledger.domain.runs import Fence, Status, check_fence
+from ledger.domain.runs import Fence, Status, check_fence, check_holder
 from ledger.domain.views import RunView
 from ledger.domain.waits.closing import Withdraw
 from ledger.services import facts, writer
@@ -85,12 +85,24 @@ def propose_in(draft: Draft, view: RunView, spec: ProposalSpec, seen: SeenVersio
     return rules.propose(draft, view, spec, seen, known, new_body(spec.request, view.now))
 
 
-def settle_in(draft: Draft, view: RunView, effect: EffectRow, spec: SettleSpec, fence: Fence) -> tuple[EffectRow, bool]:
-    """Settle within a Change. Answers the effect and whether the report counted."""
-    holder = view.head.fence == fence and view.head.status is Status.RUNNING
+def settle_in(
+    draft: Draft, view: RunView, effect: EffectRow, spec: SettleSpec, fence: Fence, agent_id: UUID | None
+) -> tuple[EffectRow, bool]:
+    """Settle within a Change. The view must have been read with `report_parts`. Answers the effect and whether the report counted."""
+    holder = view.head.fence == fence and view.head.status is Status.RUNNING and view.holder_agent_id == agent_id
+    given = [facts.load(PermitRow, row) for row in view.extras["own_permits"]]
+    called = any(permit.attempt == spec.attempt and permit.fence == fence for permit in given)
     result = new_body(spec.result, view.now) if spec.result is not None else None
     return rules.settle(
-        draft, view, effect, spec, holder=holder, fence=fence, result=result, withdraw=withdrawer(draft, view)
+        draft,
+        view,
+        effect,
+        spec,
+        holder=holder,
+        called=called,
+        fence=fence,
+        result=result,
+        withdraw=withdrawer(draft, view),
     )
 
 
@@ -99,6 +111,15 @@ def withdraw_in(draft: Draft, view: RunView, effect: EffectRow, cause: WithdrawC
     moved = rules.withdraw(draft, view, effect, cause)
     approvals().withdraw(draft, view, frozenset({effect.id}), str(cause))
     return moved
+
+
+def _check_held(caller: Caller, view: RunView, fence: Fence) -> None:
+    check_fence(view.head, fence)
+    check_holder(view, caller.agent_id)
+
+
+def _told(view: RunView) -> list[ReportRow]:
+    return [facts.load(ReportRow, row) for row in view.extras["told"]]
 
 
 # Verbs -----------------------------------------------------------------------------------------
@@ -132,7 +153,7 @@ def propose(
     def rule(view: RunView) -> tuple[Change | None, ProposalAnswer]:
         if (repeat := _repeat(view, spec)) is not None:
             return None, ProposalAnswer(repeat, view.head.checkpoint_seq, False)
-        check_fence(view.head, fence)
+        _check_held(caller, view, fence)
         if view.head.checkpoint_seq != expect_seq:
             raise LedgerError(
                 "wrong-sequence",
@@ -220,6 +241,7 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
 
     def rule(at: Seat) -> tuple[Change | None, PermitAnswer | LedgerError]:
         view = with_grants(at.view, at.view.extras["usable"])
+        _check_held(caller, view, fence)
         ask = _ask(caller, view, fence, observation)
         draft = run_draft(view, caller.actor, "effect.permit", fresh_authority=True)
         try:
@@ -302,15 +324,16 @@ def settle(caller: Caller, effect_id: UUID, spec: SettleSpec, fence: Fence) -> S
 
     def rule(at: Seat) -> tuple[Change | None, SettleAnswer]:
         view = at.view
-        told = [facts.load(ReportRow, row) for row in view.extras["told"]]
+        told = [row for row in _told(view) if row.actor == caller.actor and (row.counted or row.fence == fence)]
         bodies = {row["id"]: (row["salt"] or b"", row["commitment"]) for row in view.extras["told_bodies"]}
         if (earlier := rules.replayed(spec, told, bodies)) is not None:
             return None, SettleAnswer(at.effect, earlier.counted)
         draft = run_draft(view, caller.actor, "effect.settle")
-        effect, counted = settle_in(draft, view, at.effect, spec, fence)
+        effect, counted = settle_in(draft, view, at.effect, spec, fence, caller.agent_id)
         return draft.change(), SettleAnswer(effect, counted)
 
-    answer, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **report_parts(effect_id)), rule)
+    parts = report_parts(effect_id, caller.agent_id)
+    answer, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **parts), rule)
     return answer
 
 
@@ -323,7 +346,7 @@ def withdraw(caller: Caller, effect_id: UUID, fence: Fence) -> EffectRow:
     """The holder takes a proposed effect back. Raises LedgerError `stale-fence`, `wrong-state`."""
 
     def rule(at: Seat) -> tuple[Change | None, EffectRow]:
-        check_fence(at.view.head, fence)
+        _check_held(caller, at.view, fence)
         if at.effect.state is rules.EffectState.WITHDRAWN:
             return None, at.effect
         draft = run_draft(at.view, caller.actor, "effect.withdraw")
@@ -342,7 +365,7 @@ def accept(caller: Caller, effect_id: UUID, fence: Fence) -> EffectRow:
     """The holder takes a settled effect's recorded outcome as it is. Raises LedgerError `stale-fence`, `wrong-state`."""
 
     def rule(at: Seat) -> tuple[Change | None, EffectRow]:
-        check_fence(at.view.head, fence)
+        _check_held(caller, at.view, fence)
         draft = run_draft(at.view, caller.actor, "effect.accept")
         effect = rules.accept(draft, at.view, at.effect)
         return (draft.change() if effect != at.effect else None), effect

@@ -76,8 +76,8 @@ def permit_parts(effect_id: UUID) -> dict[str, Part]:
     }
 
 
-def report_parts(effect_id: UUID) -> dict[str, Part]:
-    """What was reported by workers of this effect, with its evidence: for recognising a repeat."""
+def report_parts(effect_id: UUID, agent_id: UUID | None) -> dict[str, Part]:
+    """What was reported by workers of this effect, with its evidence: for recognising a repeat. And the permits that this agent had for it."""
     told = "FROM ledger_effect_report r WHERE r.effect_id = %s AND r.kind IN ('settle', 'late')"
     return {
         "told": Part(
@@ -86,6 +86,12 @@ def report_parts(effect_id: UUID) -> dict[str, Part]:
             (effect_id,),
             many=True,
             order="t.ordinal",
+        ),
+        "own_permits": Part(
+            "permit",
+            "t.effect_id = %s AND t.key_id IN (SELECT k.id FROM ledger_api_key k WHERE k.agent_id = %s)",
+            (effect_id, agent_id),
+            many=True,
         ),
         "told_bodies": Part("body", f"t.id IN (SELECT r.evidence_id {told})", (effect_id,), many=True),
     }
