@@ -10,6 +10,7 @@ from uuid import UUID
 from django.conf import settings
 
 from ledger.domain import effects as rules
+from ledger.domain.authority import grant_of
 from ledger.domain.change import Change
 from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, insert_checkpoint
 from ledger.domain.drafts import Draft
@@ -275,7 +276,7 @@ def _ask(caller: Caller, view: RunView, fence: Fence, observation: SeenVersion |
 
 def _doubted(view: RunView, effect: EffectRow, ask: PermitAsk) -> PermitAsk:
     """What the people's side says of the votes behind the grant, if there is one."""
-    grant = next((grant for grant in view.grants if grant.subject_id == effect.id), None)
+    grant = grant_of(view, effect.id)
     return ask if grant is None else replace(ask, doubt=approvals().still_good(grant, view))
 
 
