@@ -43,7 +43,9 @@ def second_key(world: World) -> Caller:
 
 
 def completing(fence: Fence, seq: int, settle: tuple[tuple[UUID, SettleSpec], ...] = ()) -> CommitSpec:
-    return CommitSpec(fence, seq, "code-1", dict(STATE), Next(NextKind.COMPLETE), str(uuid4()), {"end": 1}, settle=settle)
+    return CommitSpec(
+        fence, seq, "code-1", dict(STATE), Next(NextKind.COMPLETE), str(uuid4()), {"end": 1}, settle=settle
+    )
 
 
 def entries(world: World, run_id: UUID) -> int:
@@ -74,8 +76,8 @@ def test_what_another_agent_says_of_a_call_in_flight_is_evidence_and_decides_not
     packet, effect, _ = paying(open_world)
     stranger = other_agent(open_world)
     assert not effects.settle(stranger, effect.pk, DONE, packet.fence).counted
+    spec = completing(packet.fence, packet.checkpoint["seq"], ((effect.pk, DONE),))
     with pytest.raises(LedgerError, match="forbidden"):
-        spec = completing(packet.fence, packet.checkpoint["seq"], ((effect.pk, DONE),))
         checkpoints.commit_transition(stranger, packet.run.id, spec)
     assert state(open_world, effect) == EffectState.IN_FLIGHT
 

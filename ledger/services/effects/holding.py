@@ -29,12 +29,13 @@ from ledger.domain.identity import Caller, Scope
 from ledger.domain.runs import Fence, Status, check_fence, check_holder
 from ledger.domain.views import RunView
 from ledger.domain.waits.closing import Withdraw
-from ledger.services import facts, writer
+from ledger.services import facts, keys, writer
 from ledger.services.contracts import NO_ENTRY, writes
 from ledger.services.drafts import run_draft
 from ledger.services.effects.reading import (
     Seat,
     body_of,
+    inactive,
     newest_seen,
     of_same_name,
     permit_parts,
@@ -227,7 +228,8 @@ def _checkpoint(draft: Draft, view: RunView, fence: Fence) -> None:
 @writes(
     moves=(
         "Effect proposed → in_flight, or failed → in_flight where it may be tried again; inserts a permit; grant "
-        "live → used. On a refusal that the holder can't cure: run running → waking."
+        "live → used. On a refusal that the holder can't cure: run running → waking, or blocked after ten claims "
+        "without a commit."
     ),
     twice="The same permit while it may be sent and the fence is the holder's; then `send-by-passed` or `stale-fence`.",
     dies="The effect is in_flight though nobody called: the lapse or `answer_by` makes it unknown, and the target is asked.",
@@ -235,14 +237,16 @@ def _checkpoint(draft: Draft, view: RunView, fence: Fence) -> None:
 def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersion | None = None) -> PermitAnswer:
     """Leave for the next attempt of a call, written before the call; the same leave again while it is out.
 
-    Idempotent by fence and attempt. `observation` is one made for this call, after `observation-due`. Raises LedgerError; `changed`,
-    `policy-denies`, `grant-missing`, `grant-void` and `expired` have sent the run back to waking.
+    Idempotent by fence and attempt. `observation` is one made for this call, after `observation-due`. Key, agents and the person acted for are read again.
+    Raises LedgerError; `changed`, `forbidden`, `policy-denies`, `grant-missing`, `grant-void` and `expired` have sent the run back to waking, or to
+    a person when that didn't help ten times.
     """
     caller.needs(Scope.RUNS_WORK)
 
     def rule(at: Seat) -> tuple[Change | None, PermitAnswer | LedgerError]:
         view = with_grants(at.view, at.view.extras["usable"])
         _check_held(caller, view, fence)
+        keys.check_live(view.extras["asking_key"], view.now)
         ask = _ask(caller, view, fence, observation)
         draft = run_draft(view, caller.actor, "effect.permit", fresh_authority=True)
         try:
@@ -251,11 +255,11 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
             if refusal.code not in rules.INCURABLE or rules.calls_out(view):
                 raise
             draft = run_draft(view, caller.actor, "effect.refuse", fresh_authority=True)
-            rules.send_to_wake(draft, view, refusal, ask)
+            rules.send_to_wake(draft, view, at.effect, refusal, ask)
             return draft.change(), refusal
         return (draft.change() if new else None), _permitted(view, effect, given, new)
 
-    answer, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **permit_parts(effect_id)), rule)
+    answer, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **permit_parts(effect_id, caller.key_id)), rule)
     if isinstance(answer, LedgerError):
         raise answer
     return answer
@@ -271,6 +275,7 @@ def _ask(caller: Caller, view: RunView, fence: Fence, observation: SeenVersion |
         seen_now=now,
         send_within=timedelta(seconds=settings.RESUMEAPP_SEND_BY_SECONDS),
         key_id=caller.key_id,
+        inactive=inactive(view),
     )
 
 
