@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.test.utils import setup_databases, teardown_databases
+from hypothesis import HealthCheck, settings
 
 from tests.database import chosen
 
 if TYPE_CHECKING:
     from tests.clock import Clock
     from tests.world import World
+
+
+# A loaded machine is slow to draw examples; that says nothing about the rule under test.
+settings.register_profile("resumeapp", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("resumeapp")
 
 
 @pytest.fixture(scope="session")

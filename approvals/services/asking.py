@@ -17,6 +17,8 @@ from ledger.services.facts import Part, load
 from ledger.services.ports import Ask
 
 _OPEN_EFFECTS = "(SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state IN ('proposed', 'in_flight', 'unknown', 'failed'))"
+_LAST_HOLDER = "(SELECT k.agent_id FROM ledger_api_key k JOIN ledger_lease l ON l.key_id = k.id WHERE l.run_id = %s)"
+"""Who asks, or asked when the run began to wait: it need not be the agent that started the run."""
 _CURRENT = f"t.run_id = %s AND (t.state = 'pending' OR t.subject_id IN {_OPEN_EFFECTS})"
 
 
@@ -24,7 +26,9 @@ class People:
     """Implements `ledger.services.ports.Approvals`."""
 
     def parts(self, run_id: UUID) -> Mapping[str, Part]:
-        """Requests of the run that are pending or about open effects, their current revisions, and the run's agent (who has an owner)."""
+        """Requests of the run that are pending or about open effects, their current revisions, the run's agent and the
+        one that held it last (who have owners).
+        """
         return {
             "requests": Part("approval_request", _CURRENT, (run_id, run_id), many=True, order="t.opened_at, t.id"),
             "revisions": Part(
@@ -34,6 +38,7 @@ class People:
                 many=True,
             ),
             "asking_agent": Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
+            "last_holder": Part("agent", f"t.id = {_LAST_HOLDER}", (run_id,)),
         }
 
     def ask(self, draft: Draft, view: RunView, ask: Ask) -> None:
@@ -41,16 +46,16 @@ class People:
 
         A live grant of the effect is voided: it was for what was asked before.
         """
+        request, before = _current(view, ask.effect.id)
         asking = Asking(
             run_id=view.run.id,
             workflow_id=view.head.workflow_id,
             effect=ask.effect,
             needs=ask.requirement,
-            excluded=excluded(view),
+            excluded=excluded(view, before) | _owners(view, "last_holder"),
             wait_until=ask.decide_by,
             reason=ask.reason,
         )
-        request, before = _current(view, ask.effect.id)
         if request is None:
             rules.open_request(draft, asking)
         elif not _same(request, before, asking):
@@ -86,11 +91,15 @@ def revision_of(view: RunView, request: RequestRow) -> RevisionRow:
     return next(load(RevisionRow, row) for row in view.extras["revisions"] if row["request_id"] == request.id)
 
 
-def excluded(view: RunView) -> frozenset[UUID]:
-    """Four eyes: neither the person the agent acts for nor the agent's owner decides what it asks."""
-    people = {view.run.on_behalf_of_id}
-    people |= {agent["owner_id"] for agent in view.extras["asking_agent"] if agent}
-    return frozenset(person for person in people if person is not None)
+def excluded(view: RunView, before: RevisionRow | None = None) -> frozenset[UUID]:
+    """Four eyes: neither the person the agent acts for nor the agent's owner decides what it asks, nor whom a revision `before` excluded."""
+    earlier = {UUID(person) for person in before.excluded} if before else set()
+    acted_for = {view.run.on_behalf_of_id} if view.run.on_behalf_of_id else set()
+    return _owners(view, "asking_agent") | acted_for | earlier
+
+
+def _owners(view: RunView, part: str) -> frozenset[UUID]:
+    return frozenset(agent["owner_id"] for agent in view.extras[part] if agent)
 
 
 def _current(view: RunView, effect_id: UUID) -> tuple[RequestRow | None, RevisionRow | None]:
@@ -127,7 +136,7 @@ def carry(draft: Draft, view: RunView, request: RequestRow, before: RevisionRow,
     """
     known = list(votes)
     groups = standing.groups_of(
-        {vote.voter_id for vote in known} - excluded(view), view.head.workflow_id, view.run.tenant_id
+        {vote.voter_id for vote in known} - excluded(view, before), view.head.workflow_id, view.run.tenant_id
     )
     if reached(before.needs.rules, groups):
         return

@@ -63,7 +63,7 @@ def _withdraw(user: User, request_id: UUID, seen_revision: int, place: Place) ->
         workflow_id=view.head.workflow_id,
         effect=effect,
         needs=asked.revision.needs,
-        excluded=excluded(view),
+        excluded=excluded(view, asked.revision),
         wait_until=asked.request.decide_by,
         reason=REASON,
     )

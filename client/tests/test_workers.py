@@ -486,6 +486,18 @@ def test_a_commit_that_keeps_the_lease_goes_on_at_once(bench: Bench) -> None:
     assert (commit["state"]["order"], commit["expect_seq"]) == ("18", 4)
 
 
+def test_a_commit_that_is_answered_after_another_took_over_ends_the_work(bench: Bench) -> None:
+    def first(ctx: Context[Refund], s: Refund) -> Step:
+        return ctx.go_on("issue", s)
+
+    taken = committed("running", transition="issue", fence=None, effects={"pay": effect()})
+    bench.ledger.on("POST", COMMIT, answer(200, taken))
+    bench.start(first, packet("first"))
+    bench.until(CLAIM, 3)
+    bench.stop()
+    assert (len(bench.asked(COMMIT)), bench.asked(PERMIT), bench.asked(RELEASE)) == (1, [], [])
+
+
 def test_a_wait_without_members_or_with_an_unknown_transition_is_refused() -> None:
     flow = Workflow("refunds", "1", "issue", Refund)
     flow.transition(issue)

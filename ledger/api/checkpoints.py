@@ -48,9 +48,7 @@ def commit_transition(request: HttpRequest, run_id: UUID, body: CommitBody) -> H
     made, repeated = proposals.commit(caller, run_id, body.spec(key, document(request), now))
     clearance = committed.clearance(made.clearance_id) if made.clearance_id else None
     shown = _shown(run_id, body)
-    return answer(
-        committed_json(made, body.fence, clearance, effects_json(shown)), 200 if repeated else 201, replayed=repeated
-    )
+    return answer(committed_json(made, clearance, effects_json(shown)), 200 if repeated else 201, replayed=repeated)
 
 
 def _touched(body: CommitBody) -> list[UUID]:

@@ -22,6 +22,7 @@ from ledger.domain.runs import (
     Status,
     check_fence,
     close_clearance,
+    comes_round_after,
     end_ownership,
     to_status,
 )
@@ -143,6 +144,6 @@ def _back_to_waking(draft: Draft, view: RunView, event: str, reason: str) -> Non
         handoffs.open_handoff(draft, view, poison or stuck)
         return
     to_status(draft, view, event, Status.WAKING)
-    # A run that is given back again and again without a commit comes round ever more slowly: 0, 1, 3, 7 … seconds.
-    pause = 2 ** max(0, claims - 1) - 1 if event == "release" else 0
-    wakes.queue(draft, view, reason, draft.at + timedelta(seconds=pause))
+    # A run that is given back again and again without a commit comes round ever more slowly.
+    pause = comes_round_after(claims) if event == "release" else timedelta(0)
+    wakes.queue(draft, view, reason, draft.at + pause)

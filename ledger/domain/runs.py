@@ -63,7 +63,7 @@ MACHINE: Machine[Status] = Machine(
             "fail": (Status.FAILED,),
             "release": (K, B),
             "lapse": (K, B),
-            "permit_refused": (K,),
+            "permit_refused": (K, B),
             "cancel": (K, R),
             "contradiction": (B,),
         },
@@ -105,7 +105,12 @@ MACHINE: Machine[Status] = Machine(
 CLAIMS_BEFORE_POISONED = 3
 """A run whose lease lapses after this many claims without a commit kills its workers: it is blocked."""
 RELEASES_BEFORE_STUCK = 10
-"""A run that is given back after this many claims without a commit gets nowhere: it is blocked."""
+"""A run that is given back, or refused its permit, after this many claims without a commit gets nowhere: it is blocked."""
+
+
+def comes_round_after(claims: int) -> timedelta:
+    """How long a run waits for its wake after so many claims without a commit: 0, 1, 3, 7 … seconds."""
+    return timedelta(seconds=2 ** max(0, claims - 1) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +213,12 @@ def check_fence(head: Head, fence: Fence) -> None:
             "Claim it before you write to it.",
             state=str(head.status),
         )
+
+
+def check_holder(view: RunView, agent_id: UUID | None) -> None:
+    """Refuse an agent that didn't claim the run, whatever fence it names: fences stand in journals and refusals. Raises LedgerError `forbidden`."""
+    if agent_id is None or view.holder_agent_id != agent_id:
+        raise LedgerError("forbidden", "another agent holds this run", "Work under a fence of your own claim.")
 
 
 def to_status(draft: Draft, view: RunView, event: str, to: Status | None = None) -> Status:

@@ -33,8 +33,8 @@ class RunRow:
 class RunView:
     """`effects` are those of the current transition instance and every open one; `grants` the live ones; `wait`,
     `members`, `wake` and `handoff` the open ones. `version` is that of the last checkpoint, `holder` the one that the lease's
-    holder works under. `extras` are rows that registered ports asked for; `instance_opened_at` is when the present transition
-    instance was."""
+    holder works under, `holder_agent_id` the agent whose key the last lease was claimed with. `extras` are rows that registered ports
+    asked for; `instance_opened_at` is when the present transition instance was."""
 
     now: datetime
     tenant_seq: int
@@ -55,6 +55,7 @@ class RunView:
     handoff: HandoffRow | None
     extras: Mapping[str, list[dict[str, Any]]]
     instance_opened_at: datetime | None = None
+    holder_agent_id: UUID | None = None
 
     def having(self, effect: EffectRow) -> RunView:
         """The same run after this effect was added or moved by the draft at hand."""

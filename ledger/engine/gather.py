@@ -14,7 +14,7 @@ from ledger.domain.effects import OPEN, EffectRow, EffectState, SeenVersion
 from ledger.domain.runs import Intent
 from ledger.domain.transitions import Gathered
 from ledger.domain.views import RunView
-from ledger.domain.waits import DEAD, MemberKind, MemberRow, OnDeadline, SetState
+from ledger.domain.waits import DEAD, MemberKind, MemberRow, OnDeadline, Outcome, SetState
 from ledger.domain.wakes import ATTEMPTS, Answer, Check, DecisionKind, WakeRow
 from ledger.engine import integrity, observe
 from ledger.services import permissions, ports
@@ -23,6 +23,9 @@ from ledger.services.ids import new_body
 
 _ASKED = {"missing": "asked", "changed": "changed", "policy_changed": "changed"}
 """What is wrong with a grant → why people are asked."""
+
+_CUT_OFF: dict[SetState | None, str] = {SetState.EXPIRED: Outcome.EXPIRED, SetState.SATISFIED: Outcome.WITHDRAWN}
+"""How its wait closed → what became of a request that had no answer yet."""
 
 
 def gather(run_id: UUID, wake: WakeRow) -> Gathered:
@@ -140,29 +143,21 @@ def _identity(known: Background) -> Check:
 
 def _refused(known: Background) -> dict[UUID, str]:
     """Effects whose latest request came to nothing: the agent is told, and they aren't asked for again."""
+    states = {wait.id: wait.state for wait in known.waits}
+    newest = {wait_id: number for number, wait_id in enumerate(states)}
     latest: dict[UUID, MemberRow] = {}
-    for member in known.members:
-        if member.kind is MemberKind.APPROVAL and member.effect_id is not None and member.met_at is not None:
-            before = latest.get(member.effect_id)
-            if before is None or before.met_at is None or before.met_at <= member.met_at:
-                latest[member.effect_id] = member
-    expired = _expired_asks(known)
-    return expired | {effect: member.outcome for effect, member in latest.items() if member.outcome in DEAD}
+    for member in sorted(known.members, key=lambda each: newest.get(each.wait_id, len(newest)), reverse=True):
+        if member.kind is MemberKind.APPROVAL and member.effect_id is not None:
+            latest[member.effect_id] = member
+    came_to = {effect: _came_to(member, states.get(member.wait_id)) for effect, member in latest.items()}
+    return {effect: outcome for effect, outcome in came_to.items() if outcome in DEAD}
 
 
-def _expired_asks(known: Background) -> dict[UUID, str]:
-    """Approvals that the latest wait's deadline cut off without an answer."""
-    last = known.waits[0] if known.waits else None
-    if last is None or last.state is not SetState.EXPIRED:
-        return {}
-    return {
-        member.effect_id: "expired"
-        for member in known.members
-        if member.wait_id == last.id
-        and member.kind is MemberKind.APPROVAL
-        and member.effect_id
-        and member.met_at is None
-    }
+def _came_to(member: MemberRow, closed: SetState | None) -> str:
+    """What became of a request: its answer, or what cut it off: its wait's deadline, or another member that was met first."""
+    if member.met_at is not None:
+        return member.outcome
+    return _CUT_OFF.get(closed, "")
 
 
 def _why_ask(view: RunView, effect: EffectRow, wanted: Requirement) -> str:

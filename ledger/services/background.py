@@ -15,7 +15,7 @@ from ledger.services.facts import Part, Row
 from ledger.services.views import run_view
 
 DECISIONS_READ = 10
-WAITS_READ = 5
+WAITS_READ = 20
 
 
 @dataclass(frozen=True, slots=True)

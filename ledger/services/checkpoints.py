@@ -15,7 +15,7 @@ from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow, ProposalSpec, SettleSpec
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
-from ledger.domain.runs import Fence
+from ledger.domain.runs import Fence, check_holder
 from ledger.domain.views import RunView
 from ledger.services import schemas, waits, writer
 from ledger.services.contracts import writes
@@ -73,8 +73,9 @@ def commit_transition(
 ) -> tuple[Committed, bool]:
     """Commit a transition; the same key and content again answers as before. Answers (what was committed, whether it was a repeat).
 
-    Two round trips on PostgreSQL, six with a request for approval. `observations` maps (target name, resource) to what was seen there.
-    Raises LedgerError: `key-reused` before all else, then `stale-fence`, `wrong-sequence`, `schema-mismatch`, and what effects and waits refuse.
+    Two round trips on PostgreSQL, six with a request for approval. `observations` maps (target name, resource) to what
+    was seen there. Raises LedgerError: `key-reused` before all else, then `stale-fence`, `wrong-sequence`, `forbidden`,
+    `schema-mismatch`, and what effects and waits refuse.
     """
     caller.needs(Scope.RUNS_WORK)
     request = canonical(dict(spec.document))
@@ -85,6 +86,7 @@ def commit_transition(
         draft = run_draft(view, caller.actor, "checkpoint.commit", fresh_authority=bool(spec.propose))
         parsed = _parsed(view, spec, request)
         commits.check(view, parsed)
+        check_holder(view, caller.agent_id)
         _check_state(view, spec)
         after = _effects(draft, view, spec, observations or {})
         commits.write(draft, after, parsed, waits.asker(draft, after), _withdrawer(draft, after))

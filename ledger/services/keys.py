@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hmac
 import re
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Q
@@ -49,11 +50,17 @@ def authenticate(authorization: str | None) -> Caller:
     return caller
 
 
+def check_live(rows: Sequence[Row], now: datetime) -> None:
+    """Refuse keys that are over: for whoever must know it of the same moment as all else. Raises LedgerError `key-revoked`, `key-expired`."""
+    for key in rows:
+        if key["revoked_at"] is not None:
+            raise LedgerError("key-revoked", "this key was revoked", "Ask an administrator for a new one.")
+        if key["expires_at"] is not None and key["expires_at"] <= now:
+            raise LedgerError("key-expired", "this key has expired", "Ask an administrator to rotate it.")
+
+
 def _caller(read: Facts, key: Row) -> Caller:
-    if key["revoked_at"] is not None:
-        raise LedgerError("key-revoked", "this key was revoked", "Ask an administrator for a new one.")
-    if key["expires_at"] is not None and key["expires_at"] <= read.now:
-        raise LedgerError("key-expired", "this key has expired", "Ask an administrator to rotate it.")
+    check_live([key], read.now)
     agent = read.row("agent")
     if agent is not None:
         active, actor = agent["active"], f"agent:{agent['id']}"

@@ -14,7 +14,17 @@ from ledger.domain.change import Change
 from ledger.domain.errors import Late, LedgerError, Moved
 from ledger.domain.identity import Caller, Scope
 from ledger.domain.leases import Candidate, Offer
-from ledger.domain.runs import ClearanceRow, Directive, Fence, Head, Intent, LeaseRow, Status
+from ledger.domain.runs import (
+    ClearanceRow,
+    Directive,
+    Fence,
+    Head,
+    Intent,
+    LeaseRow,
+    Status,
+    check_fence,
+    check_holder,
+)
 from ledger.domain.views import RunView
 from ledger.services import facts, packets, workers, writer
 from ledger.services.conflicts import Conflict
@@ -216,11 +226,13 @@ def _beat_sqlite(tenant_id: UUID, worker_id: UUID, held: Sequence[tuple[UUID, Fe
     dies="The wake is a row: the sweep takes it.",
 )
 def release(caller: Caller, run_id: UUID, fence: Fence) -> None:
-    """Give the run back. Raises LedgerError `stale-fence`, `wrong-state`, `permit-out`."""
+    """Give the run back. Raises LedgerError `stale-fence`, `forbidden`, `wrong-state`, `permit-out`."""
     caller.needs(Scope.RUNS_WORK)
 
     def rule(view: RunView) -> tuple[Change | None, None]:
         draft = run_draft(view, caller.actor, "run.release")
+        check_fence(view.head, fence)
+        check_holder(view, caller.agent_id)
         rules.release(draft, view, fence)
         return draft.change(), None
 

@@ -41,6 +41,7 @@ def run_parts(run_id: UUID) -> dict[str, Part]:
             " AND t.version = (SELECT l.version FROM ledger_lease l WHERE l.run_id = %s)",
             one * 2,
         ),
+        "holder_key": Part("api_key", "t.id = (SELECT l.key_id FROM ledger_lease l WHERE l.run_id = %s)", one),
         "instance": Part("transition_instance", f"t.id = {_HEAD.format('instance_id')}", one),
         "clearance": Part("clearance", f"t.id = {_HEAD.format('clearance_id')}", one),
         "effects": Part(
@@ -83,7 +84,7 @@ def to_view(read: Facts, tenant_id: UUID | None, extras: tuple[str, ...]) -> Run
             "not-found", "there is no such run here", "Check the id, and that the key belongs to its tenant."
         )
     workflow = read.row("workflow")
-    instance = read.row("instance")
+    instance, key = read.row("instance"), read.row("holder_key")
     return RunView(
         now=read.now,
         tenant_seq=tenant["head_seq"],
@@ -104,4 +105,5 @@ def to_view(read: Facts, tenant_id: UUID | None, extras: tuple[str, ...]) -> Run
         handoff=read.one("handoff", HandoffRow),
         extras={name: read.rows[name] if isinstance(read.rows[name], list) else [read.rows[name]] for name in extras},
         instance_opened_at=instance["opened_at"] if instance else None,
+        holder_agent_id=key["agent_id"] if key else None,
     )

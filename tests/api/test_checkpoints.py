@@ -7,7 +7,10 @@ from uuid import uuid4
 
 import pytest
 
+from ledger.engine import wakes
+from ledger.services import leases
 from tests.api.conftest import Http, commit_body, entries, proposal, refused
+from tests.clock import Clock
 from tests.world import World
 
 
@@ -77,6 +80,27 @@ def test_a_lost_reply_is_answered_again_and_another_body_refused(world: World, h
     assert again.json()["digest"] == first.json()["digest"]
     refused(http.post(path, commit_body(packet, code_version="code-2"), key="k"), 422, "key-reused")
     assert entries(world) == before
+
+
+def test_a_reply_that_is_asked_for_after_a_takeover_hands_no_fence_out(world: World, http: Http, clock: Clock) -> None:
+    run_id = http.start()
+    packet = http.claim(lease_seconds=5)
+    body = commit_body(packet, next={"kind": "go_on", "transition": "think"})
+    first = http.post(f"/runs/{run_id}/checkpoints", body, key="k").json()
+    assert first["fence"] == packet["fence"]
+    clock.shift(6)
+    assert leases.lapse(run_id) and wakes.run(run_id) == "resume"
+    assert http.claim()["fence"] != packet["fence"]
+    again = http.post(f"/runs/{run_id}/checkpoints", body, key="k")
+    assert again.status_code == 200 and again.json()["digest"] == first["digest"]
+    assert (again.json()["fence"], again.json()["clearance"]) == (None, None)
+
+
+@pytest.mark.parametrize("step", [{"kind": "give_back", "transition": "think"}, {"kind": "complete"}, waiting()])
+def test_a_commit_that_gives_the_run_away_hands_no_fence_out(http: Http, step: dict[str, object]) -> None:
+    run_id = http.start()
+    made = http.post(f"/runs/{run_id}/checkpoints", commit_body(http.claim(), next=step), key="k").json()
+    assert made["fence"] is None and made["clearance"] is None
 
 
 def test_a_commit_that_goes_on_keeps_fence_and_gets_a_clearance(http: Http) -> None:

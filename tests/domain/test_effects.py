@@ -264,7 +264,7 @@ def test_a_moved_target_refuses_and_sends_the_run_back_to_waking() -> None:
     assert refusal(scene, seen=seen('"v2"')) == "changed"
     again = Scene(scene.effect)
     error = LedgerError("changed", "", "")
-    effects.send_to_wake(again.draft, again.view, error, again.ask(seen=seen('"v2"')))
+    effects.send_to_wake(again.draft, again.view, again.effect, error, again.ask(seen=seen('"v2"')))
     assert again.head_moves()["status"] == Status.WAKING
     assert again.head_moves()["fence_count"] == FENCE.count + 1
     assert again.inserted("wake")[0]["reasons"] == ["permit_refused:changed"]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from approvals.models import ApprovalRequest
 from ledger.domain.commits import Next, NextKind
-from ledger.domain.waits import OnDeadline
+from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
 from ledger.domain.workflows import VersionSpec
 from ledger.engine import gather, wakes
 from ledger.models import Checkpoint, Decision, Effect, Grant, Handoff, Observation, Wake
-from ledger.services import identity, verify, waits, workflows
+from ledger.services import facts, identity, verify, waits, workflows
 from ledger.services import wakes as wake_rows
 from ledger.services.views import run_view
 from tests.clock import Clock
 from tests.documents import SCHEMA, TRANSITIONS
 from tests.engine.shop import Shop
 from tests.engine.waking import (
+    answer,
     approval,
     asking,
     check,
@@ -111,6 +114,60 @@ def test_a_denial_is_told_to_the_agent_and_withdraws_the_effect_as_denied(world:
     packet = claim(world, run_id)
     assert packet.wait is not None and [m.outcome for m in packet.wait.members] == ["denied"]
     assert (world.effect(run_id).state, world.effect(run_id).cause) == ("withdrawn", "denied")
+
+
+def test_what_came_before_an_answer_wakes_the_agent_and_withdraws_what_was_asked(
+    world: World, shop: Shop, clock: Clock
+) -> None:
+    now = facts.read().now
+    members = (
+        MemberSpec(MemberKind.APPROVAL, effect="pay"),
+        MemberSpec(MemberKind.TIMER, at=now + timedelta(seconds=5)),
+    )
+    wait = WaitSpec(SetMode.ANY, members, now + timedelta(days=1), OnDeadline.CANCEL)
+    run_id = asking(world, Next(NextKind.WAIT, "issue", wait))
+    clock.shift(6)
+    assert waits.expire_due(run_id)
+    assert wake(world, run_id).decision == "resume"
+    assert ApprovalRequest.objects.of(world.tenant).get(run_id=run_id).state == "withdrawn"
+    assert (world.effect(run_id).state, world.effect(run_id).cause) == ("withdrawn", "superseded")
+    packet = claim(world, run_id)
+    assert packet.wait is not None and [str(m.outcome) for m in packet.wait.members] == ["", "due"]
+
+
+def test_of_two_requests_the_first_answer_goes_on_and_the_other_is_withdrawn(world: World, shop: Shop) -> None:
+    members = tuple(MemberSpec(MemberKind.APPROVAL, effect=name) for name in ("pay", "voucher"))
+    wait = WaitSpec(SetMode.ANY, members, facts.read().now + timedelta(days=1), OnDeadline.CANCEL)
+    run_id = commit(
+        world, world.claimed_run(), Next(NextKind.WAIT, "issue", wait), pay(), pay(name="voucher", resource="18")
+    )
+    paid = ApprovalRequest.objects.of(world.tenant).get(run_id=run_id, subject_id=world.effect(run_id).pk)
+    answer(world, world.alice, paid)
+    assert wake(world, run_id).decision == "resume"
+    assert (
+        world.effect(run_id).state == "proposed" and Grant.objects.of(world.tenant).get(run_id=run_id).state == "live"
+    )
+    voucher = world.effect(run_id, "voucher")
+    assert (voucher.state, voucher.cause) == ("withdrawn", "superseded")
+
+
+def test_a_request_that_was_cut_off_stays_so_when_the_wake_has_to_look_again(
+    world: World, shop: Shop, clock: Clock
+) -> None:
+    members = tuple(MemberSpec(MemberKind.APPROVAL, effect=name) for name in ("pay", "voucher"))
+    wait = WaitSpec(SetMode.ANY, members, facts.read().now + timedelta(days=1), OnDeadline.CANCEL)
+    run_id = commit(
+        world, world.claimed_run(), Next(NextKind.WAIT, "issue", wait), pay(), pay(name="voucher", resource="18")
+    )
+    paid = ApprovalRequest.objects.of(world.tenant).get(run_id=run_id, subject_id=world.effect(run_id).pk)
+    answer(world, world.alice, paid)
+    shop.silent = True
+    assert wake(world, run_id).decision == "retry_later"
+    shop.silent = False
+    clock.shift(6)
+    assert waits.expire_due(run_id)
+    assert wake(world, run_id).decision == "resume"
+    assert world.effect(run_id, "voucher").state == "withdrawn"
 
 
 @pytest.mark.parametrize(

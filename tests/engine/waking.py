@@ -78,7 +78,11 @@ def replanning(world: World) -> Packet:
 
 def say(world: World, user: User, run_id: UUID, choice: str = "approve") -> None:
     """Decide on the run's newest request as it is now."""
-    request = ApprovalRequest.objects.of(world.tenant).filter(run_id=run_id).latest("opened_at")
+    answer(world, user, ApprovalRequest.objects.of(world.tenant).filter(run_id=run_id).latest("opened_at"), choice)
+
+
+def answer(world: World, user: User, request: ApprovalRequest, choice: str = "approve") -> None:
+    """Decide on this request as it is now."""
     decide(
         user,
         request.pk,

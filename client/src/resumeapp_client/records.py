@@ -137,12 +137,12 @@ class Packet(Record):
 
 
 class Committed(Record):
-    """The answer to a commit; ownership goes on only while `status` is `running`."""
+    """The answer to a commit; ownership goes on only where it hands the fence back."""
 
     seq: int
     digest: str
     status: str
-    fence: str
+    fence: str | None = None
     transition: str | None = None
     instance: str | None = None
     clearance: Clearance | None = None

@@ -205,7 +205,7 @@ class Worker:
                     "next": dict(step.next),
                 }
             )
-            if done.status != "running" or done.transition is None:
+            if done.status != "running" or done.fence is None or done.transition is None:
                 return
             self._leases.renewed(held, done.fence)
             position = Position(packet.run, done.seq, done.transition, dict(done.effects))

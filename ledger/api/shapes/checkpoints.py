@@ -84,12 +84,13 @@ class ClearanceJSON(BaseModel):
 
 
 class CommitAnswer(BaseModel):
-    """`fence` is the one that this was committed under, good only while `status` is running; `clearance` where the caller may go on at once."""
+    """`fence` is null once the caller no longer holds the run: it gave it back or ended it, or another one took over before a reply was asked for
+    again. `clearance` is there where the caller may go on at once."""
 
     seq: int
     digest: str
     status: str
-    fence: str
+    fence: str | None
     transition: str
     instance: UUID
     clearance: ClearanceJSON | None
@@ -103,15 +104,13 @@ def clearance_json(row: ClearanceRow | None) -> dict[str, Any] | None:
     return {"id": row.id, "valid_until": row.valid_until, "targets": row.targets, "tools": row.tools}
 
 
-def committed_json(
-    made: Committed, fence: str, clearance: ClearanceRow | None, effects: Mapping[str, Any]
-) -> dict[str, Any]:
+def committed_json(made: Committed, clearance: ClearanceRow | None, effects: Mapping[str, Any]) -> dict[str, Any]:
     """A `CommitAnswer`."""
     return {
         "seq": made.seq,
         "digest": made.digest,
         "status": made.status,
-        "fence": fence,
+        "fence": None if made.fence is None else str(made.fence),
         "transition": made.transition,
         "instance": made.instance_id,
         "clearance": clearance_json(clearance),

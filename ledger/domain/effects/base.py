@@ -208,6 +208,13 @@ class ReportRow:
     fence_count: int | None
     reported_at: datetime
 
+    @property
+    def fence(self) -> Fence | None:
+        """The fence that its reporter named; None where no worker spoke."""
+        if self.fence_epoch is None or self.fence_count is None:
+            return None
+        return Fence(self.fence_epoch, self.fence_count)
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:

@@ -24,12 +24,13 @@ from ledger.domain.effects.base import (
 )
 from ledger.domain.effects.proposals import SeenVersion, check_accounted, observe
 from ledger.domain.errors import LedgerError
+from ledger.domain.handoffs import open_handoff
 from ledger.domain.runs import Fence, Intent, LeaseRow, check_fence
 
 if TYPE_CHECKING:
     from ledger.domain.views import RunView
 
-INCURABLE = frozenset({"changed", "policy-denies", "grant-missing", "grant-void", "expired"})
+INCURABLE = frozenset({"changed", "forbidden", "policy-denies", "grant-missing", "grant-void", "expired"})
 """Refusals that the holder can do nothing about: the run goes back to waking in the same transaction."""
 
 
@@ -37,7 +38,7 @@ INCURABLE = frozenset({"changed", "policy-denies", "grant-missing", "grant-void"
 class PermitAsk:
     """What a permit is decided from beside the run's view: earlier permits of the effect, newest first; the newest observation of its resource, and
     whether that was made for this very call; how long a permit may wait to be sent; the key behind the call; what the people's side says against the
-    votes behind the grant."""
+    votes behind the grant; who behind the run is no longer active ('' when all are)."""
 
     fence: Fence
     permits: Sequence[PermitRow]
@@ -46,19 +47,26 @@ class PermitAsk:
     send_within: timedelta
     key_id: UUID | None
     doubt: str = ""
+    inactive: str = ""
 
 
 def permit(draft: Draft, view: RunView, effect: EffectRow, ask: PermitAsk) -> tuple[EffectRow, PermitRow, bool]:
     """Give leave for the next attempt, or hand out the same leave again. Answers effect, permit, and whether it is new.
 
-    Order of checks: fence; replay; lease; intent; state; clearance; accounting; retention; the subject's integrity; policy; grant; observation.
-    Raises LedgerError; those in `INCURABLE` are followed by `send_to_wake`.
+    Order of checks: fence; replay; lease; identity; intent; state; clearance; accounting; retention; the subject's
+    integrity; policy; grant; observation. Raises LedgerError; those in `INCURABLE` are followed by `send_to_wake`.
     """
     check_fence(view.head, ask.fence)
     again = _replayed(view, effect, ask)
     if again is not None:
         return effect, again, False
     lease = _lease(view, ask.fence)
+    if ask.inactive:
+        raise LedgerError(
+            "forbidden",
+            f"the {ask.inactive} behind this run is no longer active",
+            "Stop: the run's wake hands it to a person.",
+        )
     if view.head.intent is not Intent.NONE:
         raise LedgerError(
             "not-cleared",
@@ -246,10 +254,15 @@ def calls_out(view: RunView) -> bool:
     return any(effect.state is EffectState.IN_FLIGHT and not effect.accepted for effect in view.effects)
 
 
-def send_to_wake(draft: Draft, view: RunView, refusal: LedgerError, ask: PermitAsk) -> None:
-    """A permit was refused for good: the run wakes again, so that its conditions are looked at anew."""
+def send_to_wake(draft: Draft, view: RunView, effect: EffectRow, refusal: LedgerError, ask: PermitAsk) -> None:
+    """A permit was refused for good: the run wakes again, so that its conditions are looked at anew; ever more slowly, and at last by a person."""
     if ask.seen is not None and ask.seen_now:
         observe(draft, view, ask.seen)
     runs.end_ownership(draft, view)
-    runs.to_status(draft, view, "permit_refused")
-    wakes.queue(draft, view, f"permit_refused:{refusal.code}")
+    claims = view.head.claims_since_commit
+    if claims >= runs.RELEASES_BEFORE_STUCK:
+        runs.to_status(draft, view, "permit_refused", runs.Status.BLOCKED)
+        open_handoff(draft, view, "no-progress", effect_id=effect.id)
+        return
+    runs.to_status(draft, view, "permit_refused", runs.Status.WAKING)
+    wakes.queue(draft, view, f"permit_refused:{refusal.code}", draft.at + runs.comes_round_after(claims))

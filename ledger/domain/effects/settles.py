@@ -114,12 +114,14 @@ def settle(
     *,
     holder: bool,
     fence: Fence,
+    called: bool = True,
     result: Body | None = None,
     withdraw: Withdraw | None = None,
 ) -> tuple[EffectRow, bool]:
     """Record what a worker says of its attempt, and let it count where the table allows. Answers the effect and whether it counted.
 
-    `holder` is whether the worker owns the run under its present fence. Raises LedgerError `wrong-state` for an attempt that was never permitted
+    `holder` is whether the worker owns the run under its present fence, `called` whether it was permitted this attempt: what anybody else says
+    is evidence and moves nothing. Raises LedgerError `wrong-state` for an attempt that was never permitted
     to the holder.
     """
     check_spec(spec)
@@ -134,7 +136,7 @@ def settle(
         draft.body(result)
     current = holder and spec.attempt == effect.attempt
     asked = _Report(draft, view, effect, spec, current, result.id if result else None, withdraw)
-    moved = _TABLE.get(effect.state, _evidence)(asked)
+    moved = _TABLE.get(effect.state, _evidence)(asked) if called else None
     counted = moved is not None
     said = Said(
         kind=ReportKind.SETTLE if current else ReportKind.LATE,

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.conf import settings
 
 from ledger.domain import effects as rules
+from ledger.domain.authority import grant_of
 from ledger.domain.change import Change
 from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, insert_checkpoint
 from ledger.domain.drafts import Draft
@@ -25,15 +26,16 @@ from ledger.domain.effects import (
 )
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
-from ledger.domain.runs import Fence, Status, check_fence
+from ledger.domain.runs import Fence, Status, check_fence, check_holder
 from ledger.domain.views import RunView
 from ledger.domain.waits.closing import Withdraw
-from ledger.services import facts, writer
+from ledger.services import facts, keys, writer
 from ledger.services.contracts import NO_ENTRY, writes
 from ledger.services.drafts import run_draft
 from ledger.services.effects.reading import (
     Seat,
     body_of,
+    inactive,
     newest_seen,
     of_same_name,
     permit_parts,
@@ -85,12 +87,24 @@ def propose_in(draft: Draft, view: RunView, spec: ProposalSpec, seen: SeenVersio
     return rules.propose(draft, view, spec, seen, known, new_body(spec.request, view.now))
 
 
-def settle_in(draft: Draft, view: RunView, effect: EffectRow, spec: SettleSpec, fence: Fence) -> tuple[EffectRow, bool]:
-    """Settle within a Change. Answers the effect and whether the report counted."""
-    holder = view.head.fence == fence and view.head.status is Status.RUNNING
+def settle_in(
+    draft: Draft, view: RunView, effect: EffectRow, spec: SettleSpec, fence: Fence, agent_id: UUID | None
+) -> tuple[EffectRow, bool]:
+    """Settle within a Change. The view must have been read with `report_parts`. Answers the effect and whether the report counted."""
+    holder = view.head.fence == fence and view.head.status is Status.RUNNING and view.holder_agent_id == agent_id
+    given = [facts.load(PermitRow, row) for row in view.extras["own_permits"]]
+    called = any(permit.attempt == spec.attempt and permit.fence == fence for permit in given)
     result = new_body(spec.result, view.now) if spec.result is not None else None
     return rules.settle(
-        draft, view, effect, spec, holder=holder, fence=fence, result=result, withdraw=withdrawer(draft, view)
+        draft,
+        view,
+        effect,
+        spec,
+        holder=holder,
+        called=called,
+        fence=fence,
+        result=result,
+        withdraw=withdrawer(draft, view),
     )
 
 
@@ -99,6 +113,15 @@ def withdraw_in(draft: Draft, view: RunView, effect: EffectRow, cause: WithdrawC
     moved = rules.withdraw(draft, view, effect, cause)
     approvals().withdraw(draft, view, frozenset({effect.id}), str(cause))
     return moved
+
+
+def _check_held(caller: Caller, view: RunView, fence: Fence) -> None:
+    check_fence(view.head, fence)
+    check_holder(view, caller.agent_id)
+
+
+def _told(view: RunView) -> list[ReportRow]:
+    return [facts.load(ReportRow, row) for row in view.extras["told"]]
 
 
 # Verbs -----------------------------------------------------------------------------------------
@@ -132,7 +155,7 @@ def propose(
     def rule(view: RunView) -> tuple[Change | None, ProposalAnswer]:
         if (repeat := _repeat(view, spec)) is not None:
             return None, ProposalAnswer(repeat, view.head.checkpoint_seq, False)
-        check_fence(view.head, fence)
+        _check_held(caller, view, fence)
         if view.head.checkpoint_seq != expect_seq:
             raise LedgerError(
                 "wrong-sequence",
@@ -205,7 +228,8 @@ def _checkpoint(draft: Draft, view: RunView, fence: Fence) -> None:
 @writes(
     moves=(
         "Effect proposed → in_flight, or failed → in_flight where it may be tried again; inserts a permit; grant "
-        "live → used. On a refusal that the holder can't cure: run running → waking."
+        "live → used. On a refusal that the holder can't cure: run running → waking, or blocked after ten claims "
+        "without a commit."
     ),
     twice="The same permit while it may be sent and the fence is the holder's; then `send-by-passed` or `stale-fence`.",
     dies="The effect is in_flight though nobody called: the lapse or `answer_by` makes it unknown, and the target is asked.",
@@ -213,13 +237,16 @@ def _checkpoint(draft: Draft, view: RunView, fence: Fence) -> None:
 def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersion | None = None) -> PermitAnswer:
     """Leave for the next attempt of a call, written before the call; the same leave again while it is out.
 
-    Idempotent by fence and attempt. `observation` is one made for this call, after `observation-due`. Raises LedgerError; `changed`,
-    `policy-denies`, `grant-missing`, `grant-void` and `expired` have sent the run back to waking.
+    Idempotent by fence and attempt. `observation` is one made for this call, after `observation-due`. Key, agents and
+    the person acted for are read again. Raises LedgerError; `changed`, `forbidden`, `policy-denies`, `grant-missing`,
+    `grant-void` and `expired` have sent the run back to waking, or to a person when that didn't help ten times.
     """
     caller.needs(Scope.RUNS_WORK)
 
     def rule(at: Seat) -> tuple[Change | None, PermitAnswer | LedgerError]:
         view = with_grants(at.view, at.view.extras["usable"])
+        _check_held(caller, view, fence)
+        keys.check_live(view.extras["asking_key"], view.now)
         ask = _ask(caller, view, fence, observation)
         draft = run_draft(view, caller.actor, "effect.permit", fresh_authority=True)
         try:
@@ -228,11 +255,11 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
             if refusal.code not in rules.INCURABLE or rules.calls_out(view):
                 raise
             draft = run_draft(view, caller.actor, "effect.refuse", fresh_authority=True)
-            rules.send_to_wake(draft, view, refusal, ask)
+            rules.send_to_wake(draft, view, at.effect, refusal, ask)
             return draft.change(), refusal
         return (draft.change() if new else None), _permitted(view, effect, given, new)
 
-    answer, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **permit_parts(effect_id)), rule)
+    answer, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **permit_parts(effect_id, caller.key_id)), rule)
     if isinstance(answer, LedgerError):
         raise answer
     return answer
@@ -248,12 +275,13 @@ def _ask(caller: Caller, view: RunView, fence: Fence, observation: SeenVersion |
         seen_now=now,
         send_within=timedelta(seconds=settings.RESUMEAPP_SEND_BY_SECONDS),
         key_id=caller.key_id,
+        inactive=inactive(view),
     )
 
 
 def _doubted(view: RunView, effect: EffectRow, ask: PermitAsk) -> PermitAsk:
     """What the people's side says of the votes behind the grant, if there is one."""
-    grant = next((grant for grant in view.grants if grant.subject_id == effect.id), None)
+    grant = grant_of(view, effect.id)
     return ask if grant is None else replace(ask, doubt=approvals().still_good(grant, view))
 
 
@@ -302,15 +330,16 @@ def settle(caller: Caller, effect_id: UUID, spec: SettleSpec, fence: Fence) -> S
 
     def rule(at: Seat) -> tuple[Change | None, SettleAnswer]:
         view = at.view
-        told = [facts.load(ReportRow, row) for row in view.extras["told"]]
+        told = [row for row in _told(view) if row.actor == caller.actor and (row.counted or row.fence == fence)]
         bodies = {row["id"]: (row["salt"] or b"", row["commitment"]) for row in view.extras["told_bodies"]}
         if (earlier := rules.replayed(spec, told, bodies)) is not None:
             return None, SettleAnswer(at.effect, earlier.counted)
         draft = run_draft(view, caller.actor, "effect.settle")
-        effect, counted = settle_in(draft, view, at.effect, spec, fence)
+        effect, counted = settle_in(draft, view, at.effect, spec, fence, caller.agent_id)
         return draft.change(), SettleAnswer(effect, counted)
 
-    answer, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **report_parts(effect_id)), rule)
+    parts = report_parts(effect_id, caller.agent_id)
+    answer, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **parts), rule)
     return answer
 
 
@@ -323,7 +352,7 @@ def withdraw(caller: Caller, effect_id: UUID, fence: Fence) -> EffectRow:
     """The holder takes a proposed effect back. Raises LedgerError `stale-fence`, `wrong-state`."""
 
     def rule(at: Seat) -> tuple[Change | None, EffectRow]:
-        check_fence(at.view.head, fence)
+        _check_held(caller, at.view, fence)
         if at.effect.state is rules.EffectState.WITHDRAWN:
             return None, at.effect
         draft = run_draft(at.view, caller.actor, "effect.withdraw")
@@ -342,7 +371,7 @@ def accept(caller: Caller, effect_id: UUID, fence: Fence) -> EffectRow:
     """The holder takes a settled effect's recorded outcome as it is. Raises LedgerError `stale-fence`, `wrong-state`."""
 
     def rule(at: Seat) -> tuple[Change | None, EffectRow]:
-        check_fence(at.view.head, fence)
+        _check_held(caller, at.view, fence)
         draft = run_draft(at.view, caller.actor, "effect.accept")
         effect = rules.accept(draft, at.view, at.effect)
         return (draft.change() if effect != at.effect else None), effect

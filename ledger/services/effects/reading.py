@@ -12,7 +12,7 @@ from ledger.domain.canonical import Body
 from ledger.domain.effects import EffectRow, EffectState, PermitRow, ReportRow, SeenVersion, TargetRow
 from ledger.domain.errors import LedgerError
 from ledger.domain.views import RunView
-from ledger.services import facts
+from ledger.services import facts, permissions
 from ledger.services.facts import Part, Row
 from ledger.services.ports import approvals
 from ledger.services.views import run_parts, to_view
@@ -57,10 +57,19 @@ def _of_effects_run(part: Part, effect_id: UUID) -> Part:
     return replace(part, where=where)
 
 
-def permit_parts(effect_id: UUID) -> dict[str, Part]:
-    """What a permit is decided from: last permit, request, usable grants, newest observation of the resource."""
+def permit_parts(effect_id: UUID, key_id: UUID | None) -> dict[str, Part]:
+    """What a permit is decided from: the key that asks and the agents behind it and the run; last permit, request, usable grants, newest
+    observation of the resource."""
     one = (effect_id,)
+    runs_agent = f"(SELECT r.agent_id FROM ledger_run r WHERE r.id = {_RUN})"
     return {
+        "asking_key": Part("api_key", "t.id = %s", (key_id,), many=True),
+        "agents": Part(
+            "agent",
+            f"t.id = {runs_agent} OR t.id = (SELECT k.agent_id FROM ledger_api_key k WHERE k.id = %s)",
+            (effect_id, key_id),
+            many=True,
+        ),
         "permits": Part("permit", "t.effect_id = %s", one, many=True, order="t.attempt DESC", limit=1),
         "request": Part("body", f"t.id = {_OF.format('request_id')}", one, many=True),
         "usable": Part("grant", "t.subject_id = %s AND t.state IN ('live', 'used')", one, many=True),
@@ -76,8 +85,16 @@ def permit_parts(effect_id: UUID) -> dict[str, Part]:
     }
 
 
-def report_parts(effect_id: UUID) -> dict[str, Part]:
-    """What was reported by workers of this effect, with its evidence: for recognising a repeat."""
+def inactive(view: RunView) -> str:
+    """Who behind the run is no longer active, as of now; guarded, like the key, by the tenant's version."""
+    if any(not agent["active"] for agent in view.extras["agents"]):
+        return "agent"
+    person = view.run.on_behalf_of_id
+    return "person" if person is not None and not permissions.member(person, view.run.tenant_id) else ""
+
+
+def report_parts(effect_id: UUID, agent_id: UUID | None) -> dict[str, Part]:
+    """What was reported by workers of this effect, with its evidence: for recognising a repeat. And the permits that this agent had for it."""
     told = "FROM ledger_effect_report r WHERE r.effect_id = %s AND r.kind IN ('settle', 'late')"
     return {
         "told": Part(
@@ -86,6 +103,12 @@ def report_parts(effect_id: UUID) -> dict[str, Part]:
             (effect_id,),
             many=True,
             order="t.ordinal",
+        ),
+        "own_permits": Part(
+            "permit",
+            "t.effect_id = %s AND t.key_id IN (SELECT k.id FROM ledger_api_key k WHERE k.agent_id = %s)",
+            (effect_id, agent_id),
+            many=True,
         ),
         "told_bodies": Part("body", f"t.id IN (SELECT r.evidence_id {told})", (effect_id,), many=True),
     }

@@ -1,0 +1,122 @@
+"""A fence is no secret: journals, error texts and logs show it. Only the agent that claimed a run writes under it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from ledger.domain.commits import Next, NextKind
+from ledger.domain.effects import EffectState, ProposalSpec, Settled, SettleSpec
+from ledger.domain.errors import LedgerError
+from ledger.domain.identity import Caller
+from ledger.domain.runs import Fence
+from ledger.models import EffectReport, JournalEntry
+from ledger.services import checkpoints, effects, identity, keys, leases
+from ledger.services.checkpoints import CommitSpec
+from tests.clock import Clock
+from tests.documents import REQUEST, STATE
+from tests.services.issuing import DONE, PAY, issuing, lapse, opened, paying, reclaim, state
+from tests.world import EVERYTHING, World
+
+BLIND = ProposalSpec("wire", "wires.send", "wires", "", REQUEST)
+
+
+@pytest.fixture
+def open_world(world: World) -> World:
+    return opened(world)
+
+
+def other_agent(world: World) -> Caller:
+    """Another agent of the same tenant, with every scope that an agent can have."""
+    agent_id = identity.add_agent(world.admin, f"other-{uuid4().hex[:8]}", world.bob)
+    issued = identity.issue_key(world.admin, "other", EVERYTHING, agent_id=agent_id)
+    return keys.authenticate(f"Bearer {issued.secret}")
+
+
+def second_key(world: World) -> Caller:
+    """Another key of the agent that holds the run."""
+    issued = identity.issue_key(world.admin, "rotated", EVERYTHING, agent_id=world.agent_id)
+    return keys.authenticate(f"Bearer {issued.secret}")
+
+
+def completing(fence: Fence, seq: int, settle: tuple[tuple[UUID, SettleSpec], ...] = ()) -> CommitSpec:
+    return CommitSpec(
+        fence, seq, "code-1", dict(STATE), Next(NextKind.COMPLETE), str(uuid4()), {"end": 1}, settle=settle
+    )
+
+
+def entries(world: World, run_id: UUID) -> int:
+    return JournalEntry.objects.of(world.tenant).filter(stream_id=run_id).count()
+
+
+def test_another_agent_of_the_tenant_writes_nothing_under_the_holders_fence(open_world: World) -> None:
+    packet = issuing(open_world, PAY)
+    effect, seq = open_world.effect(packet.run.id), packet.checkpoint["seq"]
+    stranger, fence, run_id = other_agent(open_world), packet.fence, packet.run.id
+    acts: dict[str, Callable[[], Any]] = {
+        "permit": lambda: effects.permit(stranger, effect.pk, fence),
+        "withdraw": lambda: effects.withdraw(stranger, effect.pk, fence),
+        "propose": lambda: effects.propose(stranger, run_id, fence, seq, BLIND, None, str(uuid4())),
+        "commit": lambda: checkpoints.commit_transition(stranger, run_id, completing(fence, seq)),
+        "release": lambda: leases.release(stranger, run_id, fence),
+    }
+    before = entries(open_world, run_id)
+    for name, act in acts.items():
+        with pytest.raises(LedgerError) as refusal:
+            act()
+        assert refusal.value.code == "forbidden", name
+    assert entries(open_world, run_id) == before
+    assert state(open_world, effect) == EffectState.PROPOSED
+
+
+def test_what_another_agent_says_of_a_call_in_flight_is_evidence_and_decides_nothing(open_world: World) -> None:
+    packet, effect, _ = paying(open_world)
+    stranger = other_agent(open_world)
+    assert not effects.settle(stranger, effect.pk, DONE, packet.fence).counted
+    spec = completing(packet.fence, packet.checkpoint["seq"], ((effect.pk, DONE),))
+    with pytest.raises(LedgerError, match="forbidden"):
+        checkpoints.commit_transition(stranger, packet.run.id, spec)
+    assert state(open_world, effect) == EffectState.IN_FLIGHT
+
+
+def test_another_key_of_the_same_agent_goes_on_for_a_process_whose_key_was_rotated(open_world: World) -> None:
+    packet, effect, _ = paying(open_world)
+    assert effects.settle(second_key(open_world), effect.pk, DONE, packet.fence).counted
+    assert state(open_world, effect) == EffectState.COMMITTED
+
+
+@pytest.mark.parametrize("claims", ["another agent", "an attempt that never was", "a fence that never was"])
+def test_a_receipt_counts_only_from_whoever_had_the_permit(open_world: World, clock: Clock, claims: str) -> None:
+    packet = issuing(open_world, BLIND)
+    effect = open_world.effect(packet.run.id, "wire")
+    effects.permit(open_world.caller, effect.pk, packet.fence)
+    lapse(open_world, clock, packet.run.id)
+    caller = other_agent(open_world) if claims == "another agent" else open_world.caller
+    attempt = 2 if claims == "an attempt that never was" else 1
+    fence = Fence(0, 40) if claims == "a fence that never was" else packet.fence
+    said = effects.settle(caller, effect.pk, SettleSpec(attempt, Settled.COMMITTED, reference="w-1"), fence)
+    assert not said.counted
+    assert state(open_world, effect) == EffectState.UNKNOWN
+    assert EffectReport.objects.of(open_world.tenant).filter(effect=effect, kind="late").count() == 1
+    assert effects.settle(open_world.caller, effect.pk, DONE, packet.fence).counted
+    assert state(open_world, effect) == EffectState.COMMITTED
+
+
+def test_a_failure_is_reopened_only_by_whoever_had_the_permit(open_world: World) -> None:
+    packet, effect, _ = paying(open_world)
+    effects.settle(open_world.caller, effect.pk, SettleSpec(1, Settled.FAILED, "throttled"), packet.fence)
+    leases.release(open_world.caller, packet.run.id, packet.fence)
+    reclaim(open_world, packet.run.id)
+    assert not effects.settle(other_agent(open_world), effect.pk, DONE, packet.fence).counted
+    assert state(open_world, effect) == EffectState.FAILED
+
+
+def test_a_report_that_a_stranger_sent_first_doesn_t_make_the_holders_a_repeat(open_world: World) -> None:
+    packet, effect, _ = paying(open_world)
+    assert not effects.settle(other_agent(open_world), effect.pk, DONE, packet.fence).counted
+    assert not effects.settle(open_world.caller, effect.pk, DONE, Fence(0, 40)).counted
+    assert effects.settle(open_world.caller, effect.pk, DONE, packet.fence).counted
+    assert state(open_world, effect) == EffectState.COMMITTED

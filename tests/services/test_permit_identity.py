@@ -1,0 +1,90 @@
+"""A permit reads again who acts and for whom: nothing that held at the wake, or when the key was read, is taken for granted."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from ledger.domain.commits import Next, NextKind
+from ledger.domain.effects import EffectState, Settled, SettleSpec
+from ledger.domain.errors import LedgerError
+from ledger.domain.runs import Status
+from ledger.domain.starts import StartSpec
+from ledger.engine import wakes
+from ledger.models import ApiKey, Handoff, Permit
+from ledger.services import effects, identity, leases, runs
+from ledger.services.packets import Packet
+from tests.clock import Clock
+from tests.documents import STATE
+from tests.services.issuing import PAY, issuing, opened, reclaim, state
+from tests.world import World
+
+
+@pytest.fixture
+def open_world(world: World) -> World:
+    return opened(world)
+
+
+def permits(world: World, effect_id: UUID) -> int:
+    return Permit.objects.of(world.tenant).filter(effect_id=effect_id).count()
+
+
+def acting_for(world: World, person: Any) -> Packet:
+    """A claimed run in `issue` that acts on a person's behalf, with a payment proposed."""
+    spec = StartSpec("refund", "1", "refund", dict(STATE), {}, "", str(uuid4()), person.pk)
+    run_id = runs.start(world.caller, spec).run_id
+    world.commit(world.claim(), Next(NextKind.GO_ON, "issue"), propose=(PAY,))
+    return reclaim(world, run_id)
+
+
+def test_no_permit_once_the_person_whom_the_agent_acts_for_has_left(open_world: World) -> None:
+    packet = acting_for(open_world, open_world.charlie)
+    effect = open_world.effect(packet.run.id)
+    identity.leave(open_world.admin, open_world.charlie)
+    with pytest.raises(LedgerError, match="forbidden"):
+        effects.permit(open_world.caller, effect.pk, packet.fence)
+    assert permits(open_world, effect.pk) == 0
+    assert open_world.head(packet.run.id).status == Status.WAKING
+    wakes.run(packet.run.id)
+    assert Handoff.objects.of(open_world.tenant).get(run_id=packet.run.id).reason == "identity:person_inactive"
+
+
+def test_no_permit_for_a_key_that_was_revoked_after_it_was_read(open_world: World) -> None:
+    packet = issuing(open_world, PAY)
+    effect = open_world.effect(packet.run.id)
+    key = ApiKey.objects.of(open_world.tenant).get(pk=open_world.caller.key_id)
+    identity.revoke_key(open_world.admin, key.pk)
+    with pytest.raises(LedgerError, match="key-revoked"):
+        effects.permit(open_world.caller, effect.pk, packet.fence)
+    assert permits(open_world, effect.pk) == 0
+
+
+def test_no_permit_for_an_agent_that_was_deactivated_after_its_key_was_read(open_world: World) -> None:
+    packet = issuing(open_world, PAY)
+    effect = open_world.effect(packet.run.id)
+    identity.deactivate_agent(open_world.admin, open_world.agent_id)
+    with pytest.raises(LedgerError, match="forbidden"):
+        effects.permit(open_world.caller, effect.pk, packet.fence)
+    assert permits(open_world, effect.pk) == 0
+    assert open_world.head(packet.run.id).status == Status.WAKING
+
+
+def test_a_run_whose_permit_is_refused_again_and_again_goes_to_a_person(open_world: World, clock: Clock) -> None:
+    packet = issuing(open_world, PAY)
+    run_id, effect = packet.run.id, open_world.effect(packet.run.id)
+    effects.permit(open_world.caller, effect.pk, packet.fence)
+    effects.settle(open_world.caller, effect.pk, SettleSpec(1, Settled.FAILED, "throttled"), packet.fence)
+    clock.shift(86_400)
+    assert state(open_world, effect) == EffectState.FAILED
+    assert leases.lapse(run_id)
+    refusals = 0
+    while open_world.head(run_id).status != Status.BLOCKED:
+        assert refusals < 15, "it comes round for ever"
+        clock.shift(600)
+        packet = reclaim(open_world, run_id)
+        with pytest.raises(LedgerError, match="expired"):
+            effects.permit(open_world.caller, effect.pk, packet.fence)
+        refusals += 1
+    assert Handoff.objects.of(open_world.tenant).get(run_id=run_id).reason == "no-progress"
