@@ -57,7 +57,10 @@ class Quorum:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One request as one person sees it. `stance` is '' when they may decide, otherwise why not; `arguments` is None unless `reads`."""
+    """One request as one person sees it. `stance` is '' when they may decide, otherwise why not; `arguments` is None unless `reads`.
+
+    `proposed` is what the target showed when this revision was asked, `before` when the one before it was, `newest` what it showed last.
+    """
 
     now: datetime
     request: ApprovalRequest
@@ -72,6 +75,7 @@ class Card:
     reads: bool
     arguments: Any
     raw: bytes | None
+    before: Seen | None
     proposed: Seen | None
     newest: Seen | None
     quorum: Quorum
@@ -185,6 +189,7 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         reads=reads,
         arguments=canonical.parse(raw) if raw else None,
         raw=raw,
+        before=_seen(effect, reads, pk=revision.previous_observation_id),
         proposed=_seen(effect, reads, pk=effect.observation_id),
         newest=_seen(
             effect, reads, target=effect.target_id, resource=effect.resource, run__workflow=request.workflow_id

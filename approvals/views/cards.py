@@ -136,7 +136,7 @@ def target(card: Card) -> dict[str, Any]:
     before, newest = card.proposed, card.newest or card.proposed
     if before is None or newest is None:
         said = "Nobody has looked at the target: its state is not known."
-        return {"said": said, "moved": False, "known": False, "at": None, "version": "", "rows": []}
+        return {"said": said, "moved": False, "known": False, "at": None, "version": "", "rows": [], "since": ""}
     moved = before.version != newest.version
     then, now = visible_text(before.version), visible_text(newest.version)
     rows = diff(before, newest) if card.reads else []
@@ -147,6 +147,7 @@ def target(card: Card) -> dict[str, Any]:
         "at": newest.at,
         "version": now,
         "rows": rows,
+        "since": "asked again" if card.revision.number > 1 else "proposed",
         "drifted": not moved and any(row["changed"] for row in rows),
     }
 
@@ -279,7 +280,7 @@ def _carried(vote: Vote) -> str:
 def changes(card: Card) -> list[str]:
     """What the current revision differs in from the one before it."""
     earlier = next((row for row in card.revisions if row.number == card.revision.number - 1), None)
-    return [] if earlier is None else between(earlier, card.revision)
+    return [] if earlier is None else between(earlier, card.revision) + moved(card)
 
 
 def between(earlier: Revision, later: Revision) -> list[str]:
@@ -292,6 +293,23 @@ def between(earlier: Revision, later: Revision) -> list[str]:
     if bytes(earlier.requirement_digest) != bytes(later.requirement_digest):
         told.append("The policy now requires something else.")
     return told or ["Nothing of it changed; the votes of the revision before don’t count any more."]
+
+
+def moved(card: Card) -> list[str]:
+    """What the target showed when the revision before was asked, against what this one rests on, field by field."""
+    before, now = card.before, card.proposed
+    if before is None or now is None or before.id == now.id:
+        return []
+    told = []
+    if before.version != now.version:
+        told.append(f"The target was version {visible_text(before.version)} and is {visible_text(now.version)}.")
+    rows = diff(before, now) if card.reads else []
+    return told + [_went(row) for row in rows if row["changed"]]
+
+
+def _went(row: dict[str, Any]) -> str:
+    was, now = ("not there" if value is None else value for value in (row["before"], row["after"]))
+    return f"Of the target, {row['field']} was {was} and is {now}."
 
 
 def next_one(person: User, tenant: Tenant, request: ApprovalRequest) -> str:

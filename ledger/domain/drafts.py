@@ -36,6 +36,13 @@ class Draft:
         """Add a row of the stream's tenant."""
         self._inserts.append(Insert(table, {"tenant_id": self.stream.tenant, **row}))
 
+    def inserted(self, table: str, **values: Any) -> Mapping[str, Any] | None:
+        """The row with these values that this draft adds already, if it does."""
+        for insert in self._inserts:
+            if insert.table == table and all(insert.row.get(name) == value for name, value in values.items()):
+                return insert.row
+        return None
+
     def body(self, body: Body) -> None:
         """Add bytes with their salt and commitment."""
         self.insert(

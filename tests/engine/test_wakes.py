@@ -116,6 +116,15 @@ def test_a_denial_is_told_to_the_agent_and_withdraws_the_effect_as_denied(world:
     assert (world.effect(run_id).state, world.effect(run_id).cause) == ("withdrawn", "denied")
 
 
+def test_two_effects_on_one_resource_rest_on_one_observation(world: World, shop: Shop) -> None:
+    run_id = commit(
+        world, world.claimed_run(), Next(NextKind.GIVE_BACK, "issue"), pay(), pay(name="voucher", tool="notes.add")
+    )
+    seen = Observation.objects.of(world.tenant).get(run_id=run_id)
+    assert {world.effect(run_id, name).observation_id for name in ("pay", "voucher")} == {seen.pk}
+    assert shop.asked == 1 and verify.run(run_id).intact
+
+
 def test_what_came_before_an_answer_wakes_the_agent_and_withdraws_what_was_asked(
     world: World, shop: Shop, clock: Clock
 ) -> None:

@@ -211,7 +211,11 @@ def _insert(
 
 
 def observe(draft: Draft, view: RunView, seen: SeenVersion) -> UUID:
-    """Record what was seen of a resource. Answers the observation's id."""
+    """Record what was seen of a resource, once for all effects that rest on it. Answers the observation's id."""
+    sighting = {"target_id": seen.target_id, "resource": seen.resource, "observed_at": seen.at, "source": seen.source}
+    if shared := draft.inserted("observation", **sighting):
+        known: UUID = shared["id"]
+        return known
     observation_id = draft.mint()
     if seen.body is not None:
         draft.body(seen.body)
