@@ -53,8 +53,8 @@ class PermitAsk:
 def permit(draft: Draft, view: RunView, effect: EffectRow, ask: PermitAsk) -> tuple[EffectRow, PermitRow, bool]:
     """Give leave for the next attempt, or hand out the same leave again. Answers effect, permit, and whether it is new.
 
-    Order of checks: fence; replay; lease; identity; intent; state; clearance; accounting; retention; the subject's integrity; policy; grant; observation.
-    Raises LedgerError; those in `INCURABLE` are followed by `send_to_wake`.
+    Order of checks: fence; replay; lease; identity; intent; state; clearance; accounting; retention; the subject's integrity; policy; grant;
+    observation.     Raises LedgerError; those in `INCURABLE` are followed by `send_to_wake`.
     """
     check_fence(view.head, ask.fence)
     again = _replayed(view, effect, ask)
