@@ -174,7 +174,8 @@ def _check_subject(effect: EffectRow, target: TargetRow) -> None:
 
 
 def _authority(draft: Draft, view: RunView, effect: EffectRow, doubt: str) -> UUID | None:
-    grant = authority.use_grant(draft, view, effect, authority.requirement(view.policy, effect.tool), doubt)
+    needs = authority.requirement(view.policy, effect.tool, view.targets[effect.target_id].name)
+    grant = authority.use_grant(draft, view, effect, needs, doubt)
     return grant.id if grant is not None else None
 
 
