@@ -195,7 +195,7 @@ def _whole(row: Row) -> bool:
         return True
     if row["salt"] is None or row["content"] is None:
         return False
-    return commit(row["salt"], row["content"]) == row["commitment"]
+    return bool(commit(row["salt"], row["content"]) == row["commitment"])
 
 
 def _said(run_id: UUID, run: Row | None) -> list[Fault]:
