@@ -26,9 +26,8 @@ class People:
     """Implements `ledger.services.ports.Approvals`."""
 
     def parts(self, run_id: UUID) -> Mapping[str, Part]:
-        """Requests of the run that are pending or about open effects, their current revisions, the run's agent and the
-        one that held it last (who have owners).
-        """
+        """Requests of the run that are pending or about open effects, their current revisions, and the agents that started it and that
+        held it last, who have owners."""
         return {
             "requests": Part("approval_request", _CURRENT, (run_id, run_id), many=True, order="t.opened_at, t.id"),
             "revisions": Part(

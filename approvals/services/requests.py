@@ -5,17 +5,22 @@ from __future__ import annotations
 from functools import partial
 from uuid import UUID
 
+import structlog
+
 from approvals.domain import decisions, requests
 from approvals.domain.requests import RequestState
 from approvals.models import ApprovalRequest
 from ledger.domain.change import Change
 from ledger.domain.effects import WithdrawCause
+from ledger.domain.errors import LedgerError
 from ledger.domain.views import RunView
 from ledger.domain.waits import Outcome
 from ledger.services import facts, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.views import run_view
+
+_log = structlog.get_logger(__name__)
 
 
 @writes(
@@ -33,7 +38,18 @@ def expire_due(limit: int = 100) -> int:
         state=RequestState.PENDING, decide_by__lte=now, run__isnull=False
     )
     runs = list(dict.fromkeys(due.order_by("decide_by").values_list("run_id", flat=True)[:limit]))
-    return sum(map(expire_of, runs))
+    return sum(map(_told, runs))
+
+
+def _told(run_id: UUID) -> bool:
+    """One that fails is logged and keeps no other from expiring."""
+    try:
+        return expire_of(run_id)
+    except LedgerError as refusal:
+        _log.warning("request_not_expired", run=str(run_id), code=refusal.code)
+    except Exception as fault:
+        _log.error("request_not_expired", run=str(run_id), error=type(fault).__name__)
+    return False
 
 
 @writes(

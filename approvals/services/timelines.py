@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from django.urls import reverse
@@ -36,11 +37,16 @@ def of_run(
 
 def items(tenant: Tenant, rows: Sequence[JournalEntry], effects: Mapping[str, Mapping[str, str]]) -> tuple[Item, ...]:
     """Entries as items, in their order."""
-    documents = [journal.parsed(bytes(row.content)) for row in rows]
+    documents = [journal.parsed(bytes(row.content)) or _unreadable(row) for row in rows]
     workers = actors.workers(tenant.pk, documents)
     told = [(row, entries.read(document, effects, workers)) for row, document in zip(rows, documents, strict=True)]
     name = actors.names(tenant.pk, {entry.actor for _, entry in told})
     return tuple(_item(row, entry, name, tenant.slug) for row, entry in told)
+
+
+def _unreadable(row: JournalEntry) -> dict[str, Any]:
+    """An entry that somebody made unreadable is still told of, by its columns; verification says what is wrong with it."""
+    return {"seq": row.seq, "actor": row.actor, "verb": row.verb, "changes": []}
 
 
 def _item(row: JournalEntry, told: Told, name: Callable[[str], str], slug: str) -> Item:

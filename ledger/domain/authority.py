@@ -83,7 +83,10 @@ class PolicyRow:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of a policy: what it says of the tools that its pattern matches. Windows are in seconds."""
+    """One rule of a policy: what it says of the calls whose tool and target its patterns match. Windows are in seconds.
+
+    A tool's name is the agent's own word; a target is registered by an administrator, and nothing else is acted on.
+    """
 
     tool: str
     verdict: Verdict
@@ -91,6 +94,7 @@ class Rule:
     quorum: int = 1
     decide_by: int = 86_400
     use_by: int = 3_600
+    target: str = "*"
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Rule:
@@ -142,13 +146,15 @@ class Requirement:
 DENY = Requirement(Verdict.DENY)
 
 
-def requirement(policy: PolicyRow | None, tool: str) -> Requirement:
-    """What the policy in force wants for a tool. A matching `deny` wins; then every matching `approve` rule must be met; then `allow`.
+def requirement(policy: PolicyRow | None, tool: str, target: str) -> Requirement:
+    """What the policy in force wants for a tool at a target, both by name.
+
+    A matching `deny` wins; then every matching `approve` rule must be met; then `allow`.
 
     No policy, or no rule that matches, denies.
     """
     rules: Sequence[Rule] = [Rule.from_document(document) for document in policy.rules] if policy else []
-    matching = [rule for rule in rules if fnmatchcase(tool, rule.tool)]
+    matching = [rule for rule in rules if fnmatchcase(tool, rule.tool) and fnmatchcase(target, rule.target)]
     if not matching or any(rule.verdict is Verdict.DENY for rule in matching):
         return DENY
     asking = tuple(rule for rule in matching if rule.verdict is Verdict.APPROVE)
@@ -173,6 +179,9 @@ def _read_rule(document: object, where: str) -> Rule:
     tool, verdict, group = document.get("tool"), document.get("verdict"), document.get("group", "")
     if not isinstance(tool, str) or not 0 < len(tool) <= 120:
         raise LedgerError("invalid", f"{where} names no tool", "Give `tool` a name or a pattern such as 'refund.*'.")
+    target = document.get("target", "*")
+    if not isinstance(target, str) or not 0 < len(target) <= 80:
+        raise LedgerError("invalid", f"{where} names no target", "Give `target` a name or a pattern, or leave it out.")
     if not isinstance(verdict, str) or verdict not in {str(each) for each in Verdict}:
         raise LedgerError("invalid", f"{where} has no known verdict", "Write allow, deny or approve.")
     if not isinstance(group, str) or (verdict == Verdict.APPROVE) != bool(group):
@@ -188,6 +197,7 @@ def _read_rule(document: object, where: str) -> Rule:
         quorum=_whole(document, "quorum", 1, MOST_QUORUM, where),
         decide_by=_whole(document, "decide_by", 86_400, LONGEST_WINDOW, where),
         use_by=_whole(document, "use_by", 3_600, LONGEST_WINDOW, where),
+        target=target,
     )
 
 

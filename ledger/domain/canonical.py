@@ -186,7 +186,10 @@ def parse_time(text: Any, field: str) -> datetime:
         raise LedgerError("invalid", f"{field} is not a time", "Send RFC 3339, such as 2026-01-31T09:30:00Z.") from None
     if at.tzinfo is None:
         raise LedgerError("naive-time", f"{field} has no offset", "Add Z or an offset, such as +01:00.")
-    return at.astimezone(UTC)
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise LedgerError("invalid", f"{field} lies outside of every calendar", "Send a time from now on.") from None
 
 
 def digest(kind: str, fields: Mapping[str, Any]) -> bytes:

@@ -92,7 +92,9 @@ def _wanted(view: RunView, member: MemberRow) -> str:
 
 
 def _approvers(view: RunView, effect: EffectRow | None) -> str:
-    groups = sorted({rule.group for rule in requirement(view.policy, effect.tool).rules}) if effect else []
+    target = view.targets.get(effect.target_id) if effect else None
+    rules = requirement(view.policy, effect.tool, target.name).rules if effect and target else ()
+    groups = sorted({rule.group for rule in rules})
     return "the team " + " and the team ".join(groups) if groups else "people who may approve"
 
 

@@ -122,14 +122,20 @@ def check_chain(
     return faults, previous, seq
 
 
-def parsed(content: bytes) -> dict[str, Any]:
-    """An entry's bytes as a document."""
-    document: dict[str, Any] = json.loads(content)
-    return document
+def parsed(content: bytes) -> dict[str, Any] | None:
+    """An entry's bytes as a document; None when they aren't one of ours."""
+    try:
+        document = json.loads(content)
+    except ValueError:
+        return None
+    known = isinstance(document, dict) and {"stream", "seq", "at", "actor", "verb", "changes"} <= document.keys()
+    return document if known else None
 
 
 def _misplaced(stream: str, stored: StoredEntry) -> list[Fault]:
-    document = json.loads(stored.content)
+    document = parsed(stored.content)
+    if document is None:
+        return [Fault(stored.seq, None, "unreadable", f"entry {stored.seq} isn't a document")]
     if document["stream"] == stream and document["seq"] == stored.seq:
         return []
     return [
@@ -146,6 +152,6 @@ def replay(entries: Iterable[StoredEntry]) -> dict[str, dict[str, Any]]:
     """Fold the entries' changes into the rows that they describe: object → its journalled fields."""
     rows: dict[str, dict[str, Any]] = {}
     for stored in entries:
-        for line in json.loads(stored.content)["changes"]:
+        for line in (parsed(stored.content) or {"changes": []})["changes"]:
             rows.setdefault(line["object"], {}).update(line["fields"])
     return rows

@@ -14,7 +14,7 @@ from ledger.domain.errors import LedgerError
 LONGEST_CALL = 600
 LARGEST_REPLY = 1_048_576
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,79}")
-BASE_URL = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?(?:/[^\s?#]*)?")
+BASE_URL = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?(?:/[^\s?#]*)?")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _MISSING = object()
 
@@ -88,7 +88,8 @@ def check(spec: TargetSpec) -> None:
 
 
 def _check_url(url: str) -> None:
-    if len(url) > 300 or not BASE_URL.fullmatch(url):
+    port = BASE_URL.fullmatch(url)
+    if len(url) > 300 or port is None or not 0 < int(port[1] or 1) < 65_536:
         raise bad(
             "base_url is an http or https address of at most 300 characters, without credentials, query or fragment"
         )
@@ -202,8 +203,11 @@ def fill(template: str, **values: str) -> str:
 
 
 def resource_path(document: Mapping[str, Any], resource: str) -> str:
-    """Where a resource is observed."""
-    return fill(document["path"], resource=resource.removeprefix(document.get("strip", "")))
+    """Where a resource is observed. Raises LedgerError `invalid` for one that would climb out of its place in the path."""
+    segment = resource.removeprefix(document.get("strip", ""))
+    if segment in {".", ".."}:
+        raise LedgerError("invalid", "the resource isn't one that the target could have", "Name the resource itself.")
+    return fill(document["path"], resource=segment)
 
 
 def point(document: Any, pointer: str) -> Any:

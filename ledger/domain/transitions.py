@@ -18,7 +18,7 @@ from ledger.domain.effects import OPEN, EffectRow, EffectState, SeenVersion, Wit
 from ledger.domain.runs import ClearanceState, Cleared, Intent, Status
 from ledger.domain.views import RunView
 from ledger.domain.waits import Internal, MemberKind, MemberSpec, OnDeadline, Outcome, SetMode, WaitSpec
-from ledger.domain.wakes import RULE_VERSION, Check, DecisionKind, WakeState
+from ledger.domain.wakes import RULE_VERSION, Answer, Check, DecisionKind, WakeRow, WakeState
 
 Ask = Callable[[EffectRow, datetime, str], str | None]
 """Ask for leave for an effect: decide-by, and why it is asked again. Answers an outcome when nobody needs to be asked."""
@@ -76,6 +76,26 @@ class Gathered:
                 "versions": list(self.versions),
             },
         )
+
+
+def never_finished(view: RunView, wake: WakeRow) -> Gathered:
+    """All that is known of a wake whose facts can't be gathered: that it was tried often enough."""
+    tried = Check("attempts", Answer.FAIL, "never_finished", str(wakes.ATTEMPTS), str(wake.attempt))
+    return Gathered(
+        wake_id=wake.id,
+        attempt=wake.attempt,
+        head_seq=view.head.head_seq,
+        tenant_seq=view.tenant_seq,
+        checks=(tried,),
+        facts=Facts(view.head.intent, "hand_off", "", view.head.asks, 0),
+        versions=(),
+        ask={},
+        refused={},
+        sightings={},
+        checkpoint=None,
+        state_id=None,
+        on_deadline=OnDeadline.HAND_OFF,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,9 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
     view = known.view
     refused = _refused(known)
     proposed = [effect for effect in view.effects if effect.state is EffectState.PROPOSED and effect.id not in refused]
-    wanted = {effect.id: requirement(view.policy, effect.tool) for effect in proposed}
+    wanted = {
+        effect.id: requirement(view.policy, effect.tool, view.targets[effect.target_id].name) for effect in proposed
+    }
     wrong = {effect.id: why for effect in proposed if (why := _why_ask(view, effect, wanted[effect.id]))}
     asked = {effect_id: _ASKED.get(why, "voided") for effect_id, why in wrong.items()}
     checks = [_integrity(known), _attempts(known), _code(known), _effects(known), _deadline(known), _identity(known)]

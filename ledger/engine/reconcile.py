@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import structlog
+
 from ledger.domain import targets as reading
 from ledger.domain.effects import LookAnswer
 from ledger.domain.effects.looks import FORGOTTEN, NO_LOOKUP, remembered
@@ -17,6 +19,7 @@ from ledger.services.contracts import writes
 from ledger.services.effects import EffectView, Looked
 from ledger.targets import http
 
+_log = structlog.get_logger(__name__)
 NOT_ASKED = Reading(LookAnswer.CANNOT_TELL, cause=NO_LOOKUP)
 
 
@@ -56,6 +59,10 @@ def _ask(seen: EffectView, actor: str) -> tuple[Reading, Reply | None]:
         return _by_key(seen, lookup, seen.request, seen.now)
     except http.Unreachable as error:
         return Reading(LookAnswer.CANNOT_TELL, cause=error.reason), None
+    except Exception as fault:
+        # Recorded like any other silence, so that it comes round more slowly and ends with a person; never retried at once for ever.
+        _log.error("look_failed", effect=str(seen.row.id), target=seen.target.name, error=type(fault).__name__)
+        return Reading(LookAnswer.CANNOT_TELL, cause="look-failed"), None
 
 
 def _by_key(seen: EffectView, lookup: Mapping[str, Any], request: bytes, at: datetime) -> tuple[Reading, Reply]:

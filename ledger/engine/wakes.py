@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from ledger.domain.wakes import ATTEMPTS, DecisionKind
+import structlog
+
+from ledger.domain.transitions import Gathered, never_finished
+from ledger.domain.wakes import ATTEMPTS, DecisionKind, WakeRow
 from ledger.engine.gather import gather
 from ledger.services import wakes
 from ledger.services.contracts import writes
+from ledger.services.views import run_view
+
+_log = structlog.get_logger(__name__)
 
 
 @writes(
@@ -21,10 +27,21 @@ def run(run_id: UUID) -> DecisionKind | None:
         wake = wakes.begin(run_id)
         if wake is None:
             return None
-        decision = wakes.apply(run_id, gather(run_id, wake))
+        decision = wakes.apply(run_id, _gathered(run_id, wake))
         if decision is not None:
             return decision
     return None
+
+
+def _gathered(run_id: UUID, wake: WakeRow) -> Gathered:
+    """What there is to decide on. A gathering that still fails after all attempts is decided as such: a person gets the run."""
+    try:
+        return gather(run_id, wake)
+    except Exception as fault:
+        if wake.attempt <= ATTEMPTS:
+            raise
+        _log.error("wake_never_finished", run=str(run_id), error=type(fault).__name__)
+        return never_finished(run_view(run_id), wake)
 
 
 @writes(

@@ -14,7 +14,7 @@ from ledger.domain.drafts import Draft
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
 from ledger.domain.starts import StartSpec
-from ledger.services import facts, schemas, writer
+from ledger.services import facts, permissions, schemas, writer
 from ledger.services.contracts import writes
 from ledger.services.facts import Facts, Part
 from ledger.services.ids import minter, new_body, new_id
@@ -35,7 +35,7 @@ def start(caller: Caller, spec: StartSpec) -> Started:
     """Start a run; the same key and content again answers the same run.
 
     Raises LedgerError `scope-missing`, `forbidden` (a person on behalf of another), `not-found` (workflow or version), `schema-mismatch`,
-    `key-reused`.
+    `key-reused`, `invalid` (on behalf of somebody who is no member).
     """
     caller.needs(Scope.RUNS_START)
     spec = starts.on_own_behalf(spec, caller.person_id)
@@ -43,6 +43,7 @@ def start(caller: Caller, spec: StartSpec) -> Started:
     def rule(read: Facts) -> tuple[Change | None, Started]:
         if known := _replay(read, spec):
             return None, known
+        _check_person(caller, spec)
         versions = read.all("versions", VersionRow)
         version = _chosen(versions, spec)
         schemas.check_state(version.digest, version.state_schema, spec.state)
@@ -86,6 +87,13 @@ def _replay(read: Facts, spec: StartSpec) -> Started | None:
             run=str(run["id"]),
         )
     return Started(run["id"], created=False)
+
+
+def _check_person(caller: Caller, spec: StartSpec) -> None:
+    """Nobody acts for a stranger. What is read here is guarded by the tenant's version."""
+    person = spec.on_behalf_of_id
+    if person is not None and not permissions.member(person, caller.tenant_id):
+        raise LedgerError("invalid", "`on_behalf_of` is no active member here", "Name an active member of the tenant.")
 
 
 def _about(spec: StartSpec) -> bytes:

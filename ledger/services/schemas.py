@@ -1,4 +1,7 @@
-"""State schemas: JSON Schema by jsonschema-rs, compiled once per schema digest and process."""
+"""State schemas: JSON Schema by jsonschema-rs, compiled once per schema digest and process.
+
+A schema comes from an agent: what it refers to outside of itself, an address or a file of this machine, is never fetched.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ _SHOWN = 3
 def check_schema(schema: Mapping[str, Any]) -> None:
     """Refuse what isn't a JSON Schema (2020-12). Raises LedgerError `invalid`."""
     try:
-        jsonschema_rs.validator_for(dict(schema))
-    except (ValueError, jsonschema_rs.ValidationError) as error:
+        jsonschema_rs.validator_for(dict(schema), offline=True)
+    except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
         raise LedgerError(
             "invalid",
             f"state_schema isn't a JSON Schema: {str(error).splitlines()[0][:200]}",
@@ -28,7 +31,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 @lru_cache(maxsize=256)
 def _compiled(digest: bytes, schema: bytes) -> Any:
-    return jsonschema_rs.validator_for(orjson.loads(schema))
+    return jsonschema_rs.validator_for(orjson.loads(schema), offline=True)
 
 
 def check_state(digest: bytes, schema: Mapping[str, Any], state: Any) -> None:

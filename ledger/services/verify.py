@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from ledger.domain import journal
-from ledger.domain.canonical import commit, plain
+from ledger.domain.canonical import canonical, commit, parse, plain
 from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, checkpoint_digest
 from ledger.domain.errors import LedgerError
 from ledger.domain.journal import Fault, StoredEntry
@@ -56,6 +56,7 @@ def run(run_id: UUID, tenant_id: UUID | None = None) -> Report:
             )
         )
     faults += _copies(read.many("entries"))
+    faults += _said(run_id, read.row("run"))
     rows, row_faults = _rows(run_id, entries)
     return Report(run_id, len(entries), rows, faults + row_faults + _checkpoints(run_id) + _bodies(run_id, entries))
 
@@ -65,6 +66,9 @@ def _copies(rows: Iterable[Row]) -> list[Fault]:
     faults = []
     for row in rows:
         document = journal.parsed(row["content"])
+        if document is None:
+            faults.append(Fault(row["seq"], None, "unreadable", f"entry {row['seq']} isn't a document"))
+            continue
         for column in ("at", "actor", "verb"):
             if plain(row[column]) != document[column]:
                 faults.append(
@@ -170,9 +174,11 @@ def _bodies(run_id: UUID, entries: Iterable[StoredEntry]) -> list[Fault]:
             row = rows.get(body_id)
             if row is None:
                 faults.append(Fault(None, f"body:{body_id}", "row-missing", f"body {body_id} isn't there"))
-            elif row["commitment"].hex() != told[body_id]["commitment"] or (
-                row["erased_at"] is None and commit(row["salt"], row["content"]) != row["commitment"]
-            ):
+            elif row["erased_at"] is not None and told[body_id].get("erased_at") is None:
+                faults.append(
+                    Fault(None, f"body:{body_id}", "erasure-unknown", f"body {body_id} was erased past the journal")
+                )
+            elif row["commitment"].hex() != told[body_id]["commitment"] or not _whole(row):
                 faults.append(
                     Fault(
                         None,
@@ -182,6 +188,27 @@ def _bodies(run_id: UUID, entries: Iterable[StoredEntry]) -> list[Fault]:
                     )
                 )
     return faults
+
+
+def _whole(row: Row) -> bool:
+    if row["erased_at"] is not None:
+        return True
+    if row["salt"] is None or row["content"] is None:
+        return False
+    return bool(commit(row["salt"], row["content"]) == row["commitment"])
+
+
+def _said(run_id: UUID, run: Row | None) -> list[Fault]:
+    """The run's columns for people's search, which stand in no entry, must say what the caller said: that is a body with a commitment."""
+    about = facts.read(about=Part("body", "t.id = %s", (run["about_id"],))).row("about") if run else None
+    if run is None or about is None or about["content"] is None:
+        return []
+    said = parse(about["content"])
+    return [
+        Fault(None, f"run:{run_id}", "copy-differs", f"the run's {column} isn't what its starter said")
+        for column in ("task", "text", "attributes")
+        if canonical(said.get(column)) != canonical(run[column])
+    ]
 
 
 def _batches(ids: list[UUID], size: int = 200) -> Iterable[list[UUID]]:

@@ -24,7 +24,7 @@ def ask(draft: Draft, view: RunView, effect: EffectRow, by: datetime, reason: st
 
     Answers the outcome at once where the policy leaves nothing to ask, or where a live grant covers exactly this.
     """
-    wanted = requirement(view.policy, effect.tool)
+    wanted = requirement(view.policy, effect.tool, view.targets[effect.target_id].name)
     if wanted.verdict is Verdict.DENY:
         return Outcome.DENIED_BY_POLICY
     if wanted.verdict is Verdict.ALLOW:

@@ -17,6 +17,12 @@ LONGEST_LOOK = 10.0
 """Seconds that one question may take, whatever the target's own limit for calls is."""
 
 
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+_LOCAL = ipaddress.IPv6Network("fc00::/7")
+_NEVER = tuple(map(ipaddress.IPv6Network, ("2001::/32", "2002::/16", "fd00:ec2::254/128")))
+"""Teredo, 6to4, and the instance metadata of a large cloud. Source of the ranges: IANA IPv6 special-purpose address registry."""
+
+
 class Unreachable(Exception):
     """No usable reply: `reason` is a code."""
 
@@ -40,7 +46,10 @@ def ask(
     """
     base = urlsplit(target.base_url)
     host = base.hostname or ""
-    port = base.port or (443 if base.scheme == "https" else 80)
+    try:
+        port = base.port or (443 if base.scheme == "https" else 80)
+    except ValueError:
+        raise Unreachable("not-resolved") from None
     address = resolve(host, port, private=target.private)
     netloc = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
     url = f"{base.scheme}://{netloc}{base.path.rstrip('/')}{path}"
@@ -55,7 +64,7 @@ def ask(
             return Reply(response.status_code, {k.lower(): v for k, v in response.headers.items()}, body)
     except httpx.TimeoutException:
         raise Unreachable("timed-out") from None
-    except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL):
+    except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, UnicodeEncodeError):
         raise Unreachable("no-reply") from None
 
 
@@ -85,12 +94,23 @@ def resolve(host: str, port: int, *, private: bool) -> str:
 
 
 def allowed(address: str, *, private: bool) -> bool:
-    """May this address be reached? Public ones always, private and loopback ones where the target says so, link-local and special ones never."""
+    """May this address be reached? Public ones always, private and loopback ones where the target says so; never link-local and special ones,
+    and none that carries another address inside itself (NAT64, 6to4, Teredo, IPv4-compatible), which a gateway would follow."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped is None:
+            return _allowed6(parsed, private=private)
         parsed = parsed.ipv4_mapped
     if parsed.is_link_local or parsed.is_multicast or parsed.is_unspecified:
         return False
     if parsed.is_loopback or parsed.is_private:
         return private
     return parsed.is_global
+
+
+def _allowed6(address: ipaddress.IPv6Address, *, private: bool) -> bool:
+    if any(address in network for network in _NEVER):
+        return False
+    if address.is_loopback or address in _LOCAL:
+        return private
+    return address in _UNICAST and address.is_global

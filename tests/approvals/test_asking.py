@@ -42,7 +42,7 @@ def ask_again(run: Asked, reason: str = "changed", new_digest: bytes | None = No
         if new_digest is not None:
             draft.move("effect", effect.id, {"state": effect.state}, subject_digest=new_digest)
             effect = replace(effect, subject_digest=new_digest)
-        needs = rules.requirement(view.policy, effect.tool)
+        needs = rules.requirement(view.policy, effect.tool, "payments")
         ports.approvals().ask(draft, view, ports.Ask(effect, needs, view.now + timedelta(hours=1), reason))
 
     change(run, act)
@@ -55,7 +55,7 @@ def use(run: Asked) -> Grant | None:
     effect, grant = view.effect(run.effect_id), view.grant_for(run.effect_id)
     assert effect is not None
     doubt = ports.approvals().still_good(grant, view) if grant else ""
-    rules.use_grant(draft, view, effect, rules.requirement(view.policy, effect.tool), doubt)
+    rules.use_grant(draft, view, effect, rules.requirement(view.policy, effect.tool, "payments"), doubt)
     writer.apply(draft.change())
     return run.grants[-1]
 
@@ -209,7 +209,7 @@ def test_withdrawing_closes_the_request_with_its_cause(world: World) -> None:
 
 def test_too_few_people_who_could_decide_are_seen_and_never_approve(world: World) -> None:
     run = asked(world, rule(quorum=2))
-    needs = rules.requirement(run_view(run.run_id).policy, "payments.refund")
+    needs = rules.requirement(run_view(run.run_id).policy, "payments.refund", "payments")
     assert standing.cannot_be_met(needs.rules, (), world.workflow) == []
     identity.remove_from_team(world.admin, world.approvers, world.bob)
     assert standing.cannot_be_met(needs.rules, (), world.workflow) == ["approvers"]
@@ -245,7 +245,7 @@ def test_a_used_grant_covers_further_attempts_until_its_use_by(world: World, clo
     effect = view.effect(run.effect_id)
     assert effect is not None
     known = replace(view, grants=[load(rules.GrantRow, row) for row in view.extras["used"]])
-    needs = rules.requirement(view.policy, effect.tool)
+    needs = rules.requirement(view.policy, effect.tool, "payments")
     assert rules.use_grant(run_draft(known, "agent:x", "x"), known, effect, needs) is not None
     clock.shift(61)
     late = run_draft(known, "agent:x", "x")
@@ -338,4 +338,4 @@ def test_a_published_policy_is_in_force_at_once_with_the_next_number(world: Worl
     second = authority.publish_policy(dora, [{"tool": "*", "verdict": "deny"}])
     assert second.number == first.number + 1
     run = world.start_run()
-    assert rules.requirement(run_view(run).policy, "payments.refund").verdict == "deny"
+    assert rules.requirement(run_view(run).policy, "payments.refund", "payments").verdict == "deny"

@@ -99,7 +99,7 @@ def _grant_again(world: World, run: Asked, voter: User) -> None:
     assert effect is not None
     (request,) = requests.rows_of(view)
     draft = run_draft(view, "system:wake", "request.again")
-    needs = requirement(view.policy, effect.tool)
+    needs = requirement(view.policy, effect.tool, "payments")
     again = Asking(view.run.id, view.head.workflow_id, effect, needs, frozenset(), request.decide_by, "expired")
     requests.revise(draft, again, request, revision_of(view, request))
     vote = run.votes[0]

@@ -114,3 +114,9 @@ def test_a_naive_time_is_refused_and_an_offset_becomes_utc() -> None:
         parse_time("2026-01-31T09:30:00", "at")
     assert refused.value.code == "naive-time"
     assert parse_time("2026-01-31T09:30:00+01:00", "at").isoformat() == "2026-01-31T08:30:00+00:00"
+
+
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59"])
+def test_a_time_that_no_calendar_has_in_utc_is_refused(text: str) -> None:
+    with pytest.raises(LedgerError, match="invalid"):
+        parse_time(text, "deadline")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ledger.domain import targets
 from ledger.domain.effects import LookAnswer
 from ledger.domain.errors import LedgerError
-from ledger.domain.targets import Reply, TargetSpec
+from ledger.domain.targets import Reply, TargetSpec, check, resource_path
 from tests.documents import LOOKUP, OBSERVE, REPLAY
 
 SPEC = TargetSpec("payments", "http://127.0.0.1:8000", keyed=True, key_retention=86_400, lookup=LOOKUP, observe=OBSERVE)
@@ -145,3 +145,14 @@ def test_what_fills_a_path_cannot_leave_its_place(value: str) -> None:
 
 def test_a_resource_may_have_a_prefix_of_its_own() -> None:
     assert targets.resource_path(OBSERVE, "order/17") == "/orders/17"
+
+
+@pytest.mark.parametrize("resource", ["..", ".", "order/..", "order/."])
+def test_a_resource_can_t_climb_out_of_its_place_in_the_path(resource: str) -> None:
+    with pytest.raises(LedgerError, match="invalid"):
+        resource_path({"path": "/orders/{resource}", "version": "etag", "strip": "order/"}, resource)
+
+
+def test_a_port_that_doesn_t_exist_is_refused() -> None:
+    with pytest.raises(LedgerError, match="invalid"):
+        check(TargetSpec("payments", "http://127.0.0.1:99999", keyed=False))

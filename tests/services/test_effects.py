@@ -294,7 +294,15 @@ def granted(world: World) -> tuple[Packet, Effect]:
     world.policy(ASKING)
     effect, view = world.effect(packet.run.id), run_view(packet.run.id)
     draft = run_draft(view, "system:wake", "grant.give")
-    give_grant(draft, "effect", effect.pk, bytes(effect.subject_digest), requirement(view.policy, PAY.tool), None, 0)
+    give_grant(
+        draft,
+        "effect",
+        effect.pk,
+        bytes(effect.subject_digest),
+        requirement(view.policy, PAY.tool, "payments"),
+        None,
+        0,
+    )
     writer.apply(draft.change())
     return packet, effect
 
@@ -356,3 +364,19 @@ def test_targets_are_registered_by_administrators_and_changed_in_place(world: Wo
     assert targets.register(world.admin, spec) == first
     moved = targets.register(world.admin, replace(spec, base_url="https://bank.example/v2"))
     assert (moved.id, moved.base_url) == (first.id, "https://bank.example/v2")
+
+
+def test_a_person_s_word_that_it_didn_t_happen_is_taken_only_once_it_can_t_arrive_any_more(
+    open_world: World, clock: Clock
+) -> None:
+    packet, effect, given = paying(open_world)
+    effects.settle(open_world.caller, effect.pk, SettleSpec(1, Settled.UNKNOWN), packet.fence)
+    charlie = replace(open_world.caller, person_id=open_world.charlie.pk, actor=f"person:{open_world.charlie.pk}")
+    absent = (EffectState.FAILED, "confirmed_absent", "not in the statement")
+    clock.shift((given.answer_by - clock.now()).total_seconds() - 1)
+    with pytest.raises(LedgerError, match="wrong-state"):
+        effects.verdict(charlie, effect.pk, *absent)
+    assert state(open_world, effect) == EffectState.UNKNOWN
+    clock.shift(2)
+    effects.verdict(charlie, effect.pk, *absent)
+    assert state(open_world, effect) == EffectState.FAILED

@@ -88,3 +88,10 @@ def test_a_run_whose_permit_is_refused_again_and_again_goes_to_a_person(open_wor
             effects.permit(open_world.caller, effect.pk, packet.fence)
         refusals += 1
     assert Handoff.objects.of(open_world.tenant).get(run_id=run_id).reason == "no-progress"
+
+
+def test_nobody_acts_on_behalf_of_a_stranger(open_world: World) -> None:
+    for stranger in (uuid4(), World().alice.pk):
+        spec = StartSpec("refund", "1", "refund", dict(STATE), {}, "", str(uuid4()), stranger)
+        with pytest.raises(LedgerError, match="invalid"):
+            runs.start(open_world.caller, spec)

@@ -14,7 +14,7 @@ from ledger.domain.effects import ProposalSpec
 from ledger.domain.errors import LedgerError
 from ledger.domain.journal import link
 from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
-from ledger.models import JournalEntry
+from ledger.models import Checkpoint, JournalEntry
 from ledger.services import facts, verify
 from tests.documents import REQUEST
 from tests.tamper import run_sql, triggers_off
@@ -146,3 +146,24 @@ def test_a_foreign_tenant_verifies_nothing(run_id: UUID, world: World) -> None:
     with pytest.raises(LedgerError) as refused:
         verify.run(run_id, Another().tenant.pk)
     assert refused.value.code == "not-found"
+
+
+def test_a_body_that_was_erased_without_an_entry_is_found(world: World, run_id: UUID) -> None:
+    state = Checkpoint.objects.of(world.tenant).get(run_id=run_id, seq=1).state_id
+    at = str(facts.read().now)
+    run_sql("UPDATE ledger_body SET salt = NULL, content = NULL, erased_at = %s WHERE id = %s", at, _key(state))
+    assert "erasure-unknown" in _codes(run_id)
+
+
+def test_an_entry_that_isn_t_json_is_a_fault_and_no_crash(world: World, run_id: UUID) -> None:
+    with triggers_off("ledger_journal_entry"):
+        run_sql("UPDATE ledger_journal_entry SET content = %s WHERE id = %s", b"\xff{", _entry(world, run_id, 2).pk)
+    assert "unreadable" in _codes(run_id)
+
+
+@pytest.mark.parametrize("column", ["task", "text", "attributes"])
+def test_what_people_search_by_must_say_what_the_caller_said(world: World, run_id: UUID, column: str) -> None:
+    told = '{"order": "18"}' if column == "attributes" else "refund order 18"
+    with triggers_off("ledger_run"):
+        run_sql(f"UPDATE ledger_run SET {column} = %s WHERE id = %s", told, _key(run_id))
+    assert "copy-differs" in _codes(run_id)

@@ -168,3 +168,33 @@ def test_the_host_is_pinned_and_still_named(server: Server) -> None:
     assert (reply.status, reply.headers["etag"], reply.content) == (200, '"v1"', b"{}")
     assert path == "/orders/17" and headers["host"] == f"localhost:{server.server_port}"
     assert headers["if-match"] == '"v1"' and "accept-encoding" in headers
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::a9fe:a9fe",
+        "2002:7f00:1::",
+        "2001:0:7f00:1::1",
+        "::127.0.0.1",
+        "::ffff:0:127.0.0.1",
+        "fec0::1",
+        "fd00:ec2::254",
+        "240.0.0.1",
+    ],
+)
+def test_an_address_that_leads_to_another_network_inside_itself_is_never_reached(address: str) -> None:
+    assert not adapter.allowed(address, private=False)
+
+
+@pytest.mark.parametrize(
+    "address", ["64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1", "::ffff:169.254.169.254", "fd00:ec2::254"]
+)
+def test_no_form_of_a_link_local_or_metadata_address_is_reached_even_where_private_ones_are(address: str) -> None:
+    assert not adapter.allowed(address, private=True)
+
+
+def test_an_address_without_a_usable_port_is_unreachable_and_no_crash() -> None:
+    with pytest.raises(Unreachable, match="not-resolved"):
+        adapter.ask(target(base_url="http://127.0.0.1:99999"), "/")

@@ -41,7 +41,7 @@ class VerifyAnswer(BaseModel):
 
 def entry_json(row: JournalEntry) -> dict[str, Any]:
     """An `EntryJSON`."""
-    return {"seq": row.seq, "digest": row.digest, "content": bytes(row.content).decode()}
+    return {"seq": row.seq, "digest": row.digest, "content": bytes(row.content).decode(errors="replace")}
 
 
 def report_json(report: Report) -> dict[str, Any]:

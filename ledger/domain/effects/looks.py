@@ -304,12 +304,25 @@ def verdict(
     return moved or effect
 
 
+def _check_absent(draft: Draft, view: RunView, effect: EffectRow, judged: Judged) -> None:
+    """Nobody can have seen that a call which may still arrive didn't happen."""
+    until = horizon(effect, view.targets[effect.target_id])
+    if judged.cause == FailCause.CONFIRMED_ABSENT and until is not None and draft.at < until:
+        raise LedgerError(
+            "wrong-state",
+            "the call may still arrive, or not show yet",
+            "Look once more after the time given here, and say then what you found.",
+            until=until.isoformat(),
+        )
+
+
 def _judge(
     draft: Draft, view: RunView, effect: EffectRow, judged: Judged, withdraw: Withdraw | None
 ) -> EffectRow | None:
     reference = judged.reference or effect.reference
     if effect.state is EffectState.UNKNOWN:
         if judged.outcome is EffectState.FAILED:
+            _check_absent(draft, view, effect, judged)
             moved = _fail(draft, effect, "verdict", FailCause(judged.cause), reference)
         else:
             moved = committed(draft, view, effect, "verdict", reference=reference, result_id=None)

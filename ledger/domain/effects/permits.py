@@ -53,8 +53,8 @@ class PermitAsk:
 def permit(draft: Draft, view: RunView, effect: EffectRow, ask: PermitAsk) -> tuple[EffectRow, PermitRow, bool]:
     """Give leave for the next attempt, or hand out the same leave again. Answers effect, permit, and whether it is new.
 
-    Order of checks: fence; replay; lease; identity; intent; state; clearance; accounting; retention; the subject's
-    integrity; policy; grant; observation. Raises LedgerError; those in `INCURABLE` are followed by `send_to_wake`.
+    Order of checks: fence; replay; lease; identity; intent; state; clearance; accounting; retention; the subject's integrity; policy; grant;
+    observation.     Raises LedgerError; those in `INCURABLE` are followed by `send_to_wake`.
     """
     check_fence(view.head, ask.fence)
     again = _replayed(view, effect, ask)
@@ -174,7 +174,8 @@ def _check_subject(effect: EffectRow, target: TargetRow) -> None:
 
 
 def _authority(draft: Draft, view: RunView, effect: EffectRow, doubt: str) -> UUID | None:
-    grant = authority.use_grant(draft, view, effect, authority.requirement(view.policy, effect.tool), doubt)
+    needs = authority.requirement(view.policy, effect.tool, view.targets[effect.target_id].name)
+    grant = authority.use_grant(draft, view, effect, needs, doubt)
     return grant.id if grant is not None else None
 
 

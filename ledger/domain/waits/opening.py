@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -23,6 +23,7 @@ PROPOSED = "proposed"
 UNSETTLED = frozenset({PROPOSED, "in_flight", "unknown"})
 
 MAX_MEMBERS = 20
+LONGEST_WAIT = timedelta(days=3_660)
 
 Ask = Callable[["EffectRow", datetime], str | None]
 """Ask for leave for an effect, to be decided by a time. Answers the outcome when nobody needs to be asked, otherwise nothing."""
@@ -104,6 +105,8 @@ def check(spec: WaitSpec, effects: Mapping[str, EffectRow], now: datetime) -> No
         )
     if spec.deadline <= now:
         raise _invalid("the wait's deadline has passed", "Give a deadline in the future.")
+    if spec.deadline - now > LONGEST_WAIT:
+        raise _invalid("the wait's deadline is more than ten years away", "Give a deadline that somebody will see.")
     named: set[tuple[str, str]] = set()
     for member in spec.members:
         _check_member(member, spec, effects)

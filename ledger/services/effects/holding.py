@@ -237,9 +237,9 @@ def _checkpoint(draft: Draft, view: RunView, fence: Fence) -> None:
 def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersion | None = None) -> PermitAnswer:
     """Leave for the next attempt of a call, written before the call; the same leave again while it is out.
 
-    Idempotent by fence and attempt. `observation` is one made for this call, after `observation-due`. Key, agents and
-    the person acted for are read again. Raises LedgerError; `changed`, `forbidden`, `policy-denies`, `grant-missing`,
-    `grant-void` and `expired` have sent the run back to waking, or to a person when that didn't help ten times.
+    Idempotent by fence and attempt. `observation` is one made for this call, after `observation-due`. Key, agents and the person acted for are
+    read again. Raises LedgerError; `changed`, `forbidden`, `policy-denies`, `grant-missing`, `grant-void` and `expired` have sent the run back to
+    waking, or to a person when that didn't help ten times.
     """
     caller.needs(Scope.RUNS_WORK)
 
