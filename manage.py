@@ -14,6 +14,7 @@ def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "resumeapp.settings")
     if sys.argv[1:2] == ["demo"]:
         os.environ.setdefault("RESUMEAPP_MODE", "demo")
+        os.environ.setdefault("RESUMEAPP_CHECK_SECONDS", "10")  # leases are ten seconds there
     if sys.argv[1:2] == ["qcluster"]:
         os.environ.setdefault("RESUMEAPP_PROCESS", "cluster")
     try:

@@ -18,6 +18,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "checkpoint.commit": ("Finished “{transition}”", "pass"),
     "lease.lapse": ("Worker lost: its lease ran out", "late"),
     "clearance.lapse": ("Nobody claimed it in time", "late"),
+    "clearance.outdated": ("A version was registered: woken again", "changed"),
     "clearance.stale": ("Its leave to go on was too old", "changed"),
     "effect.propose": ("“{effect}” proposed at {target}", "proposed"),
     "effect.permit": ("Call “{effect}” to {target} allowed, attempt {attempt}", "in_flight"),

@@ -195,6 +195,7 @@ class ClearanceRow:
     valid_until: datetime
     ready_by: datetime
     state: ClearanceState
+    opened_at: datetime
 
 
 def check_fence(head: Head, fence: Fence) -> None:

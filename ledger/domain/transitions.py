@@ -345,3 +345,14 @@ def not_claimed(draft: Draft, view: RunView, *, routed_old: bool) -> bool:
     runs.to_status(draft, view, "not_claimed", Status.WAKING)
     wakes.queue(draft, view, "not_claimed")
     return True
+
+
+def outdated(draft: Draft, view: RunView, registered_at: datetime) -> bool:
+    """A version was registered after the run was cleared: its clearance names too few. False when not so."""
+    clearance = view.clearance
+    if view.head.status is not Status.READY or clearance is None or clearance.opened_at >= registered_at:
+        return False
+    runs.close_clearance(draft, view, ClearanceState.STALE)
+    runs.to_status(draft, view, "not_claimed", Status.WAKING)
+    wakes.queue(draft, view, "version_registered")
+    return True

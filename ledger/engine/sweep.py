@@ -48,6 +48,7 @@ WAITS: Final = (
     Pass("events", waits.for_events, waits.look_after_open),
     Pass("grants", grants.due, grants.expire),
     Pass("clearances", wake_rows.unclaimed, wake_rows.not_claimed),
+    Pass("versions", wake_rows.outdated, wake_rows.reconsider),
     Pass("wakes", wake_rows.due, wakes.run),
     Pass("effects", effects.due, _effect),
 )

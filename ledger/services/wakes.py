@@ -146,3 +146,41 @@ def unclaimed(limit: int) -> list[UUID]:
         )
     )
     return [row["run_id"] for row in read.many("clearances")]
+
+
+@writes(
+    moves="Clearance live → stale; run ready → waking.",
+    twice="Answers False: the clearance is no longer live.",
+    dies="The wake is a row.",
+)
+def reconsider(run_id: UUID) -> bool:
+    """A version was registered after the clearance: the run wakes again, so that newer code may take it too."""
+
+    def rule(view: RunView) -> tuple[Change | None, bool]:
+        draft = run_draft(view, "system:sweep", "clearance.outdated")
+        newest = max((row["created_at"] for row in view.extras["versions"]), default=view.now)
+        if not transitions.outdated(draft, view, newest):
+            return None, False
+        return draft.change(), True
+
+    versions = Part(
+        "workflow_version",
+        "t.workflow_id = (SELECT h.workflow_id FROM ledger_run_head h WHERE h.run_id = %s)",
+        (run_id,),
+        many=True,
+    )
+    return writer.settle(lambda: run_view(run_id, versions=versions), rule)[0]
+
+
+def outdated(limit: int) -> list[UUID]:
+    """Ready runs whose workflow had a version registered after they were cleared."""
+    newer = (
+        "SELECT 1 FROM ledger_run_head h JOIN ledger_workflow_version v ON v.workflow_id = h.workflow_id"
+        " WHERE h.run_id = t.run_id AND v.created_at > t.opened_at"
+    )
+    read = facts.read(
+        clearances=Part(
+            "clearance", f"t.state = 'live' AND EXISTS ({newer})", many=True, order="t.opened_at", limit=limit
+        )
+    )
+    return [row["run_id"] for row in read.many("clearances")]

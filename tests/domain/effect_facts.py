@@ -175,6 +175,7 @@ class Scene:
             valid_until=NOW + timedelta(minutes=5),
             ready_by=NOW + timedelta(hours=1),
             state=ClearanceState.USED,
+            opened_at=NOW,
         )
         lease = LeaseRow(
             run_id=RUN,

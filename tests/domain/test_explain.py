@@ -86,7 +86,7 @@ def handoff(state: HandoffState, reason: str = "target:moved", effect_id: UUID |
 
 EVENT = member(MemberKind.EVENT, event_type="order.paid", event_subject="order/17")
 CLEARANCE = ClearanceRow(
-    uuid4(), None, "issue", uuid4(), ["1", "2"], [], [], NOW + HOUR, NOW + HOUR, ClearanceState.LIVE
+    uuid4(), None, "issue", uuid4(), ["1", "2"], [], [], NOW + HOUR, NOW + HOUR, ClearanceState.LIVE, NOW
 )
 TABLE: dict[str, RunView] = {
     "running": view(Status.RUNNING, lease=lease(NOW + HOUR)),

@@ -321,6 +321,16 @@ def test_only_old_versions_are_routed_to_when_the_newest_takes_nothing_over(worl
     assert world.head(run_id).status == "blocked"
 
 
+def test_a_version_that_comes_later_may_take_a_run_that_was_ready_before(world: World) -> None:
+    run_id = world.start_run()
+    assert not wake_rows.reconsider(run_id), "nothing was registered since"
+    workflows.register(world.caller, "refund", "3", VersionSpec(SCHEMA, "assess", TRANSITIONS, ("1", "2")))
+    assert run_id in wake_rows.outdated(1_000)
+    assert wake_rows.reconsider(run_id) and not wake_rows.reconsider(run_id)
+    assert wake(world, run_id).decision == "resume"
+    assert world.claim("3").run.id == run_id and verify.run(run_id).intact
+
+
 def test_a_clearance_that_nobody_claims_wakes_the_run_again(world: World, clock: Clock) -> None:
     run_id = commit(world, world.claimed_run(), timer(-1))
     wake(world, run_id)
