@@ -152,6 +152,15 @@ class Scene:
             Slot(each["id"], each["key"], Person(self.web_host, each["email"], each["password"])) for each in tenants
         ]
 
+    def visible_within(self, seconds: int) -> None:
+        """What the payment service applied is found at the latest so many seconds after a call's answer is overdue."""
+        told = {
+            "tenants": [slot.id for slot in self.slots],
+            "payments": self.payments,
+            "call_limit": CALL_LIMIT_SECONDS,
+        }
+        self.product.run("tests.crash.servers:guarantee", {**told, "visibility_delay": seconds})
+
     def _logs_of(self, name: str) -> Path:
         place = self.logs / name
         place.mkdir(exist_ok=True)

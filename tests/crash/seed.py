@@ -2,6 +2,7 @@
 
 import secrets
 from typing import Any
+from uuid import UUID
 
 from ledger.domain.identity import Scope, Verb
 from ledger.domain.targets import TargetSpec
@@ -46,24 +47,28 @@ def tenant(payments: str, call_limit: int) -> dict[str, Any]:
     identity.add_to_team(admin, team, alice)
     agent = identity.add_agent(admin, "refunds", dora)
     issued = identity.issue_key(admin, "refunds", SCOPES, agent_id=agent)
-    targets.register(
-        admin,
-        TargetSpec(
-            name="payments",
-            base_url=payments,
-            keyed=True,
-            first_result_replayed=True,
-            key_retention=86_400,
-            freshness=60,
-            call_limit=call_limit,
-            private=True,
-            lookup=LOOKUP,
-            observe=OBSERVE,
-        ),
-    )
+    register_target(made.pk, payments, call_limit, 0)
     _policy(admin)
     _workflow(admin, keys.authenticate(f"Bearer {issued.secret}"), team)
     return {"id": str(made.pk), "slug": slug, "key": issued.secret, "email": email, "password": PASSWORD}
+
+
+def register_target(tenant_id: UUID, payments: str, call_limit: int, visibility_delay: int) -> None:
+    """Say what the payment service guarantees: what it applied is found at the latest so many seconds after a call's answer is overdue."""
+    spec = TargetSpec(
+        name="payments",
+        base_url=payments,
+        keyed=True,
+        first_result_replayed=True,
+        key_retention=86_400,
+        visibility_delay=visibility_delay,
+        freshness=60,
+        call_limit=call_limit,
+        private=True,
+        lookup=LOOKUP,
+        observe=OBSERVE,
+    )
+    targets.register(administration.command_line(tenant_id), spec)
 
 
 def _policy(admin: Any) -> None:

@@ -3,6 +3,7 @@
 import socketserver
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import UUID
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from django.core.management import call_command
@@ -25,6 +26,15 @@ def seed(args: dict[str, Any], report: int, control: int) -> None:
     Line(report, control).say(
         "done", tenants=[tenant(args["payments"], args["call_limit"]) for _ in range(args["count"])]
     )
+
+
+def guarantee(args: dict[str, Any], report: int, control: int) -> None:
+    """Give the tenants' target another visibility delay, in seconds."""
+    from tests.crash.seed import register_target
+
+    for tenant_id in args["tenants"]:
+        register_target(UUID(tenant_id), args["payments"], args["call_limit"], args["visibility_delay"])
+    Line(report, control).say("done")
 
 
 def timer(args: dict[str, Any], report: int, control: int) -> None:
