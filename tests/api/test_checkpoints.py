@@ -84,11 +84,11 @@ def test_a_lost_reply_is_answered_again_and_another_body_refused(world: World, h
 
 def test_a_reply_that_is_asked_for_after_a_takeover_hands_no_fence_out(world: World, http: Http, clock: Clock) -> None:
     run_id = http.start()
-    packet = http.claim(lease_seconds=5)
+    packet = http.claim(lease_seconds=30)
     body = commit_body(packet, next={"kind": "go_on", "transition": "think"})
     first = http.post(f"/runs/{run_id}/checkpoints", body, key="k").json()
     assert first["fence"] == packet["fence"]
-    clock.shift(6)
+    clock.shift(31)
     assert leases.lapse(run_id) and wakes.run(run_id) == "resume"
     assert http.claim()["fence"] != packet["fence"]
     again = http.post(f"/runs/{run_id}/checkpoints", body, key="k")

@@ -159,7 +159,7 @@ def acts(http: Http, run_id: UUID, packet: dict[str, Any], effect_id: str) -> di
 
 def proposed(http: Http) -> tuple[UUID, dict[str, Any], str]:
     run_id = http.start()
-    packet = http.claim(lease_seconds=5)
+    packet = http.claim(lease_seconds=30)
     made = http.post(
         f"/runs/{run_id}/effects", {"fence": packet["fence"], "expect_seq": 1, **proposal()}, key=str(run_id)
     )
@@ -168,7 +168,7 @@ def proposed(http: Http) -> tuple[UUID, dict[str, Any], str]:
 
 def taken_over(world: World, http: Http, clock: Clock, run_id: UUID) -> dict[str, Any]:
     """The run in the hands of the next worker."""
-    clock.shift(6)
+    clock.shift(31)
     assert leases.lapse(run_id) and wakes.run(run_id) == "resume"
     packet = http.claim("1", "2")
     assert packet["run"]["id"] == str(run_id)
@@ -181,7 +181,7 @@ def test_whatever_a_worker_tries_after_it_lost_the_run_is_refused_and_nothing_is
 ) -> None:
     run_id, stale, effect_id = proposed(http)
     if after == "the lapse":
-        clock.shift(6)
+        clock.shift(31)
         assert leases.lapse(run_id)
     else:
         fresh = taken_over(world, http, clock, run_id)

@@ -33,11 +33,11 @@ def issuing(story: Story, **lease: Any) -> Json:
 def test_a_worker_that_outslept_its_lease_is_refused_and_its_refund_is_found_and_not_repeated(
     story: Story, clock: Clock
 ) -> None:
-    effect = issuing(story, lease_seconds=2)
+    effect = issuing(story, lease_seconds=30)
     stale = story.packet
     given = story.permit(effect["id"])["permit"]
     paid = story.pay(given)
-    clock.shift(3)
+    clock.shift(31)
     story.sweep()
     assert story.effect()["state"] in ("unknown", "committed")
     late = story.settle(effect["id"], "failed", packet=stale, cause="rejected")
@@ -60,10 +60,10 @@ def test_a_worker_that_outslept_its_lease_is_refused_and_its_refund_is_found_and
 def test_a_worker_that_died_while_the_run_says_running_is_followed_under_a_higher_fence(
     story: Story, clock: Clock
 ) -> None:
-    first = story.begin(lease_seconds=5)
+    first = story.begin(lease_seconds=30)
     assert story.run()["status"] == "running"
     assert story.http.post("/runs/claim", claim_body("1", "2", limit=5)).status_code == 204, "it is still held"
-    clock.shift(6)
+    clock.shift(31)
     story.sweep()
     second = story.claim("2")
     counts = [int(packet["fence"].split(".")[1]) for packet in (first, second)]
@@ -72,7 +72,7 @@ def test_a_worker_that_died_while_the_run_says_running_is_followed_under_a_highe
 
 
 def test_a_worker_that_slept_until_the_run_had_ended_elsewhere_changes_nothing(story: Story, clock: Clock) -> None:
-    stale = story.begin(lease_seconds=5)
+    stale = story.begin(lease_seconds=30)
     clock.shift(3 * 3_600)
     story.sweep()
     story.claim("2")
@@ -152,10 +152,10 @@ def test_a_call_and_the_wait_that_follows_it_are_one_commit_and_no_resume_repeat
     story.event()
     assert story.wake() == "resume"
     for _ in range(2):
-        packet = story.claim("1", "2", lease_seconds=5)
+        packet = story.claim("1", "2", lease_seconds=30)
         assert packet["transition"] == "think"
         assert story.permit(effect["id"], status=409)["code"] in ("wrong-state", "wrong-instance")
-        clock.shift(6)
+        clock.shift(31)
         story.sweep()
     assert story.counted(effect["key"]) == (1, 1)
 

@@ -16,13 +16,13 @@ SILENCE = {"wake": "ready", "cancel": "cancelled", "fail": "failed", "hand_off":
 
 @pytest.mark.parametrize("action", SILENCE)
 def test_silence_does_what_the_wait_declared_and_says_so_beforehand(action: str, story: Story, clock: Clock) -> None:
-    effect = story.ask(waiting(APPROVAL, deadline_seconds=60, on_deadline=action))
+    effect = story.ask(waiting(APPROVAL, deadline_seconds=600, on_deadline=action))
     told = story.run()["explanation"]["sentence"]
     page = story.card(story.world.bob)
-    clock.shift(59)
+    clock.shift(540)
     story.sweep()
     assert story.run()["status"] == "waiting"
-    clock.shift(2)
+    clock.shift(61)
     story.sweep()
     run = story.run()
     assert run["status"] == SILENCE[action] and run["explanation"]["sentence"] != told
@@ -55,10 +55,10 @@ def test_a_wait_without_a_deadline_is_refused(story: Story) -> None:
 def test_a_timer_wakes_the_run_once_however_late_it_is_seen(late: int, story: Story, clock: Clock) -> None:
     story.begin()
     story.commit(waiting({"kind": "timer", "after_seconds": 6 * 3_600}, then="think", deadline_seconds=8 * 3_600))
-    clock.shift(6 * 3_600 - 1)
+    clock.shift(6 * 3_600 - 60)
     story.sweep()
     assert story.run()["status"] == "waiting"
-    clock.shift(2 + late)
+    clock.shift(61 + late)
     for _ in range(3):
         story.sweep()
     assert story.run()["status"] == "ready"

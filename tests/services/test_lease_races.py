@@ -49,8 +49,8 @@ def test_the_loser_of_a_claim_gets_the_next_run_and_not_nothing(world: World) ->
 
 
 def test_two_reapers_of_one_lease_end_it_once(world: World, clock: Clock) -> None:
-    packet = world.claimed_run(seconds=5)
-    clock.shift(6)
+    packet = world.claimed_run(seconds=30)
+    clock.shift(31)
     first, second = race(lambda: leases.lapse(packet.run.id), lambda: leases.lapse(packet.run.id))
     assert (first, second) == (True, False)
     head = world.head(packet.run.id)
@@ -62,9 +62,9 @@ def test_two_reapers_of_one_lease_end_it_once(world: World, clock: Clock) -> Non
 
 
 def test_a_reaper_that_read_before_the_heartbeat_ends_nothing(world: World, clock: Clock) -> None:
-    packet = world.claimed_run(seconds=5)
+    packet = world.claimed_run(seconds=30)
     lease = Lease.objects.of(world.tenant).get(pk=packet.run.id)
-    clock.shift(6)
+    clock.shift(31)
     beaten = []
 
     def beat() -> None:
@@ -77,8 +77,8 @@ def test_a_reaper_that_read_before_the_heartbeat_ends_nothing(world: World, cloc
 
 
 def test_a_commit_that_wins_against_the_lapse_is_final(world: World, clock: Clock) -> None:
-    packet = world.claimed_run(seconds=5)
-    clock.shift(6)
+    packet = world.claimed_run(seconds=30)
+    clock.shift(31)
     committed, lapsed = race(lambda: world.commit(packet, Next(NextKind.COMPLETE)), lambda: leases.lapse(packet.run.id))
     assert committed.status == "completed" and lapsed is False
     assert world.head(packet.run.id).status == "completed"
@@ -86,8 +86,8 @@ def test_a_commit_that_wins_against_the_lapse_is_final(world: World, clock: Cloc
 
 
 def test_a_commit_that_loses_against_the_lapse_is_refused_and_writes_nothing(world: World, clock: Clock) -> None:
-    packet = world.claimed_run(seconds=5)
-    clock.shift(6)
+    packet = world.claimed_run(seconds=30)
+    clock.shift(31)
     lapsed, refused = race(lambda: leases.lapse(packet.run.id), lambda: world.commit(packet, Next(NextKind.COMPLETE)))
     assert lapsed is True and isinstance(refused, LedgerError) and refused.code == "stale-fence" and refused.remedy
     assert world.head(packet.run.id).status == "waking"
@@ -96,8 +96,8 @@ def test_a_commit_that_loses_against_the_lapse_is_refused_and_writes_nothing(wor
 
 
 def test_a_release_against_a_lapse_ends_ownership_once(world: World, clock: Clock) -> None:
-    packet = world.claimed_run(seconds=5)
-    clock.shift(6)
+    packet = world.claimed_run(seconds=30)
+    clock.shift(31)
     _, lapsed = race(
         lambda: leases.release(world.caller, packet.run.id, packet.fence), lambda: leases.lapse(packet.run.id)
     )
