@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 
 from approvals.domain.money import Money
 from approvals.templatetags.console import visible_text as shown
+from ledger.domain.canonical import parse_time
 from ledger.domain.errors import LedgerError
 from ledger.models import Body
 
@@ -81,12 +82,9 @@ class Cursor:
             return None
         try:
             at, _, row = text.partition("~")
-            cursor = cls(datetime.fromisoformat(at), UUID(row))
-        except ValueError:
-            cursor = None
-        if cursor is None or cursor.at.tzinfo is None:
-            raise LedgerError("invalid", "this page of the list can't be found", "Start from its first page.")
-        return cursor
+            return cls(parse_time(at, "the page"), UUID(row))
+        except (ValueError, LedgerError):
+            raise LedgerError("invalid", "this page of the list can't be found", "Start from its first page.") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from ninja import Router
 from ledger.api import auth
 from ledger.api.answers import answer
 from ledger.api.shapes.events import EventAnswer, event_spec
-from ledger.domain.canonical import parse
+from ledger.domain.canonical import check_text, parse
 from ledger.domain.errors import LedgerError
 from ledger.services import events
 
@@ -58,6 +58,7 @@ def _binary(request: HttpRequest, media: str) -> dict[str, Any]:
             "this is neither a structured nor a binary CloudEvent",
             f"Send {STRUCTURED}, or the attributes as ce-… headers.",
         )
+    check_text(document)
     if not request.body:
         return document
     if not media or _JSON.fullmatch(media):

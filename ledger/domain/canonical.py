@@ -201,7 +201,7 @@ def digest(kind: str, fields: Mapping[str, Any]) -> bytes:
 
 def plain(value: Any) -> Any:
     """A record value as the journal writes it: ids and times as text, bytes as hex."""
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, UUID):
         return str(value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from time import monotonic
 from typing import Any, Final
 
 import structlog
@@ -22,6 +23,9 @@ from ledger.services.facts import Part
 
 BATCH: Final = 100
 NEVER_LONGER: Final = timedelta(seconds=1)
+LONGEST_PASS: Final = 5.0
+"""Seconds after which a pass that asks targets begins with no further item: a target that is silent must not keep leases and deadlines waiting.
+What is left is due at the next pass, and what was asked comes round later than that."""
 
 _log = structlog.get_logger(__name__)
 
@@ -33,6 +37,7 @@ class Pass:
     name: str
     due: Callable[[int], Sequence[Any]]
     act: Callable[[Any], object]
+    asks_targets: bool = False
 
 
 def _effect(due: Due) -> object:
@@ -49,8 +54,8 @@ WAITS: Final = (
     Pass("grants", grants.due, grants.expire),
     Pass("clearances", wake_rows.unclaimed, wake_rows.not_claimed),
     Pass("versions", wake_rows.outdated, wake_rows.reconsider),
-    Pass("wakes", wake_rows.due, wakes.run),
-    Pass("effects", effects.due, _effect),
+    Pass("wakes", wake_rows.due, wakes.run, asks_targets=True),
+    Pass("effects", effects.due, _effect, asks_targets=True),
 )
 
 _hooks: Final[dict[str, Callable[[int], int]]] = {}
@@ -85,7 +90,10 @@ def reconcile_due(limit: int = BATCH) -> int:
 
 def _run(each: Pass, limit: int) -> int:
     items = each.due(limit)
-    for item in items:
+    begun = monotonic()
+    for done, item in enumerate(items):
+        if done and each.asks_targets and monotonic() - begun > LONGEST_PASS:
+            return done
         try:
             each.act(item)
         except LedgerError as refusal:

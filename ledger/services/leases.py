@@ -163,7 +163,7 @@ def heartbeat(caller: Caller, worker_id: UUID, held: Sequence[tuple[UUID, Fence]
     """Renew the worker's leases, all in one round trip, and say what each run's holder should do. No entry is written."""
     caller.needs(Scope.RUNS_WORK)
     beats = _beat_postgres if connection.vendor == "postgresql" else _beat_sqlite
-    renewed = {row[0]: row for row in beats(caller.tenant_id, worker_id, held)}
+    renewed = {row[0]: row for row in beats(caller, worker_id, held)}
     return [_answer(run_id, renewed.get(run_id)) for run_id, _ in held]
 
 
@@ -181,31 +181,41 @@ def _answer(run_id: UUID, row: tuple[UUID, str, str, datetime] | None) -> Beat:
 Renewed = list[tuple[UUID, str, str, datetime]]
 
 
-def _beat_postgres(tenant_id: UUID, worker_id: UUID, held: Sequence[tuple[UUID, Fence]]) -> Renewed:
+_OWN_KEYS = "(SELECT k.id FROM ledger_api_key k WHERE k.agent_id = %s)"
+"""Worker ids and fences stand in journals: only the agent that claimed keeps its leases."""
+
+
+def _beat_postgres(caller: Caller, worker_id: UUID, held: Sequence[tuple[UUID, Fence]]) -> Renewed:
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE ledger_lease l SET beaten_at = ledger_clock(), expires_at = ledger_clock() + make_interval(secs => l.seconds)"
             " FROM ledger_run_head h, unnest(%s::uuid[], %s::int[], %s::int[]) AS u(run_id, epoch, count)"
             " WHERE l.run_id = u.run_id AND h.run_id = u.run_id AND l.tenant_id = %s AND l.worker_id = %s AND l.active"
             " AND l.fence_epoch = u.epoch AND l.fence_count = u.count"
+            f" AND l.key_id IN {_OWN_KEYS}"
             " RETURNING l.run_id, h.status, h.intent, l.expires_at",
             [
                 [run for run, _ in held],
                 [fence.epoch for _, fence in held],
                 [fence.count for _, fence in held],
-                tenant_id,
+                caller.tenant_id,
                 worker_id,
+                caller.agent_id,
             ],
         )
         return list(cursor.fetchall())
 
 
-def _beat_sqlite(tenant_id: UUID, worker_id: UUID, held: Sequence[tuple[UUID, Fence]]) -> Renewed:
+def _beat_sqlite(caller: Caller, worker_id: UUID, held: Sequence[tuple[UUID, Fence]]) -> Renewed:
     renewed: Renewed = []
     with transaction.atomic(), connection.cursor() as cursor:
         for run_id, fence in held:
             read = facts.read(
-                lease=Part("lease", "t.run_id = %s AND t.tenant_id = %s AND t.active", (run_id, tenant_id)),
+                lease=Part(
+                    "lease",
+                    f"t.run_id = %s AND t.tenant_id = %s AND t.active AND t.key_id IN {_OWN_KEYS}",
+                    (run_id, caller.tenant_id, caller.agent_id),
+                ),
                 head=Part("run_head", "t.run_id = %s", (run_id,)),
             )
             lease, head = read.one("lease", LeaseRow), read.one("head", Head)

@@ -9,12 +9,12 @@ import base64
 import binascii
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from ledger.domain.canonical import parse_time
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Verb
 from ledger.models import (
@@ -163,8 +163,8 @@ def _before(rows: QuerySet[Any], after: str) -> QuerySet[Any]:
         return rows
     at, last = place(after, 2)
     try:
-        moment, run_id = datetime.fromisoformat(at), UUID(last)
-    except ValueError:
+        moment, run_id = parse_time(at, "the cursor"), UUID(last)
+    except (ValueError, LedgerError):
         raise _bad_cursor() from None
     return rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__gt=run_id))
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ipaddress
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import Timer
 from urllib.parse import urlsplit
 
 import httpx2 as httpx
@@ -58,6 +60,7 @@ def ask(
     try:
         with (
             httpx.Client(trust_env=False, follow_redirects=False, timeout=seconds) as client,
+            _closed_after(client, seconds),
             client.stream(method, url, headers=sent, content=content, extensions={"sni_hostname": host}) as response,
         ):
             body = _body(response, deadline)
@@ -66,6 +69,18 @@ def ask(
         raise Unreachable("timed-out") from None
     except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, UnicodeEncodeError):
         raise Unreachable("no-reply") from None
+
+
+@contextmanager
+def _closed_after(client: httpx.Client, seconds: float) -> Iterator[None]:
+    """Every reading has its own limit, and a reply's head may come one byte at a time: after this long its connection is closed under it."""
+    watch = Timer(2 * seconds, client.close)
+    watch.daemon = True
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
 
 
 def _body(response: httpx.Response, deadline: float) -> bytes:

@@ -87,6 +87,23 @@ def test_a_look_up_that_can_t_even_be_asked_is_recorded_and_comes_round_more_slo
     assert looked.due_at is not None and looked.due_at > clock.now()
 
 
+def test_a_pass_that_asks_targets_ends_in_time_and_the_rest_is_done_by_the_next(
+    world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.policy(ANYTHING)
+    sweep.sweep(10_000)
+    monkeypatch.setattr(sweep, "LONGEST_PASS", 0.0)
+    runs = [waking(world) for _ in range(3)]
+    abandoned = [world.claimed_run(seconds=1).run.id for _ in range(3)]
+    clock.shift(2)
+    done = sweep.sweep(10_000)
+    assert done["leases"] >= 3 and done["wakes"] == 1
+    assert [world.head(run_id).status for run_id in abandoned] == [Status.WAKING] * 3
+    for _ in range(len(runs) + len(abandoned)):
+        sweep.sweep(10_000)
+    assert {world.head(run_id).status for run_id in [*runs, *abandoned]} == {Status.READY}
+
+
 def test_a_request_that_can_t_be_expired_keeps_no_other_from_expiring(world: World, clock: Clock) -> None:
     poisoned, sound = asked(world, rule(decide_by=20)), asked(world, rule(decide_by=30))
     clock.shift(31)

@@ -13,7 +13,7 @@ from ledger.domain.effects import EffectState, ProposalSpec, Settled, SettleSpec
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller
 from ledger.domain.runs import Fence
-from ledger.models import EffectReport, JournalEntry
+from ledger.models import EffectReport, JournalEntry, Lease
 from ledger.services import checkpoints, effects, identity, keys, leases
 from ledger.services.checkpoints import CommitSpec
 from tests.clock import Clock
@@ -120,3 +120,13 @@ def test_a_report_that_a_stranger_sent_first_doesn_t_make_the_holders_a_repeat(o
     assert not effects.settle(open_world.caller, effect.pk, DONE, Fence(0, 40)).counted
     assert effects.settle(open_world.caller, effect.pk, DONE, packet.fence).counted
     assert state(open_world, effect) == EffectState.COMMITTED
+
+
+def test_another_agent_keeps_no_lease_alive(open_world: World) -> None:
+    packet = issuing(open_world, PAY)
+    lease = Lease.objects.of(open_world.tenant).get(run_id=packet.run.id)
+    held = [(packet.run.id, packet.fence)]
+    (beat,) = leases.heartbeat(other_agent(open_world), lease.worker_id, held)
+    assert (beat.directive, beat.lease_expires_at) == ("stop", None)
+    assert Lease.objects.of(open_world.tenant).get(run_id=packet.run.id).expires_at == lease.expires_at
+    assert leases.heartbeat(second_key(open_world), lease.worker_id, held)[0].directive == "go_on"

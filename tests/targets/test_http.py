@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -36,14 +37,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(b"x" * (adapter.LARGEST_REPLY + 1))
         elif self.path == "/slow":
             self.server.wait.wait(20)
-        elif self.path == "/drip":
-            self.send_response(200)
-            self.end_headers()
-            while not self.server.wait.wait(0.05):
-                try:
-                    self.wfile.write(b"x")
-                except OSError:
-                    return
+        elif self.path in ("/drip", "/head"):
+            self.drip()
         elif self.path == "/cut":
             self.send_response(200)
             self.send_header("Content-Length", "100")
@@ -51,6 +46,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"half")
         else:
             self.answer(b"{}")
+
+    def drip(self) -> None:
+        """One byte at a time, of the body or already of a header."""
+        end = b"" if self.path == "/head" else b"1\r\n\r\n"
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: " + end)
+        while not self.server.wait.wait(0.05):
+            try:
+                self.wfile.write(b"x")
+            except OSError:
+                return
 
     def answer(self, content: bytes) -> None:
         self.send_response(200)
@@ -141,6 +146,12 @@ def test_a_reply_that_is_too_large_is_dropped(server: Server) -> None:
 @pytest.mark.parametrize("path", ["/slow", "/drip"])
 def test_a_reply_that_takes_too_long_is_given_up(server: Server, path: str) -> None:
     assert why(server, path, seconds=0.3) == "timed-out"
+
+
+def test_a_head_that_comes_one_byte_at_a_time_holds_nobody_up(server: Server) -> None:
+    begun = time.monotonic()
+    assert why(server, "/head", seconds=0.3) == "no-reply"
+    assert time.monotonic() - begun < 5
 
 
 def test_half_a_reply_is_no_reply(server: Server) -> None:

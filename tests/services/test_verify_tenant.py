@@ -1,0 +1,90 @@
+"""A tenant's administration and events are verified too: a policy, a target or a key that was altered past the journal is found."""
+
+from __future__ import annotations
+
+import io
+from contextlib import nullcontext
+from uuid import UUID
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+
+from ledger.domain.workflows import VersionSpec
+from ledger.services import events, verify, workflows
+from ledger.services.events import EventSpec
+from tests.documents import TRANSITIONS
+from tests.tamper import run_sql, triggers_off
+from tests.world import World
+
+
+def key_of(value: UUID) -> object:
+    return value if connection.vendor == "postgresql" else value.hex
+
+
+def codes(world: World) -> set[str]:
+    return {fault.code for fault in verify.tenant(world.tenant.pk).faults}
+
+
+@pytest.fixture
+def told(world: World) -> World:
+    """A tenant whose record is intact, with an event."""
+    events.receive(world.caller, EventSpec("https://shop.example", "e1", "order.paid"))
+    report = verify.tenant(world.tenant.pk)
+    assert report.intact and report.entries > 10 and report.rows > 8
+    return world
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("ledger_target", "base_url = 'http://evil.example'"),
+        ("ledger_policy_version", "rules = '[]'"),
+        ("ledger_api_key", "scopes = '[\"operate\"]'"),
+        ("ledger_api_key", "hash = digest_of_another"),
+        ("ledger_agent", "active = false"),
+        ("ledger_event", "type = 'order.cancelled'"),
+    ],
+)
+def test_an_administrative_row_that_was_altered_is_found(told: World, table: str, change: str) -> None:
+    params: list[object] = [key_of(told.tenant.pk)]
+    if change.startswith("hash"):
+        change, params = "hash = %s", [b"\x01" * 32, *params]
+    with triggers_off(table) if table == "ledger_policy_version" else nullcontext():
+        run_sql(f"UPDATE {table} SET {change} WHERE tenant_id = %s", *params)
+    assert "row-differs" in codes(told)
+
+
+def test_a_key_that_stands_in_no_entry_is_found(told: World) -> None:
+    run_sql(
+        "INSERT INTO ledger_api_key (id, tenant_id, prefix, hash, label, scopes, agent_id, created_at)"
+        " SELECT %s, tenant_id, %s, hash, label, scopes, agent_id, created_at FROM ledger_api_key WHERE tenant_id = %s LIMIT 1",
+        key_of(UUID(int=told.tenant.pk.int ^ 1)),
+        told.tenant.slug[1:11],
+        key_of(told.tenant.pk),
+    )
+    assert "row-unknown" in codes(told)
+
+
+def test_a_deleted_entry_of_the_administration_is_missed(told: World) -> None:
+    with triggers_off("ledger_journal_entry"):
+        run_sql("DELETE FROM ledger_journal_entry WHERE stream_id = %s AND seq = 3", key_of(told.tenant.pk))
+    assert "gap" in codes(told)
+
+
+def test_a_schema_with_fractions_is_registered_and_verifies(told: World) -> None:
+    schema = {"type": "object", "properties": {"price": {"type": "number", "multipleOf": 0.01}}}
+    workflows.register(told.caller, "priced", "1", VersionSpec(schema, "assess", TRANSITIONS))
+    assert verify.tenant(told.tenant.pk).intact
+
+
+def test_the_command_names_the_fault_and_ends_with_an_error(told: World) -> None:
+    told.start_run()
+    out = io.StringIO()
+    call_command("verify", told.tenant.slug, stdout=out)
+    assert out.getvalue() == "2 streams verified, 0 with faults\n"
+    run_sql("UPDATE ledger_target SET base_url = 'http://evil.example' WHERE tenant_id = %s", key_of(told.tenant.pk))
+    with pytest.raises(CommandError, match="not intact"):
+        call_command("verify", told.tenant.slug, stdout=out)
+    assert "row-differs" in out.getvalue() and "base_url" in out.getvalue()
