@@ -39,7 +39,7 @@ $(DEV_STAMP): $(RUN_STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt -r requirements/dev.txt
 	@rm -f .venv/.dev-* && touch $@
 
-run: $(RUN_STAMP) ## Start the demonstration: web, queue, timer, sandbox, two workers
+run: $(RUN_STAMP) ## Start the demonstration: web, queue, timer, payment service, workers
 	@exec $(BIN)/python manage.py demo
 
 lint: $(DEV_STAMP) ## Style, layers and types

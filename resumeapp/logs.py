@@ -75,6 +75,7 @@ def configure(level: str) -> dict[str, Any]:
             "django": {"level": level, "handlers": [], "propagate": True},
             "django.server": {"level": level, "handlers": [], "propagate": True},
             "django-q": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},
+            "httpx2": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},
             "django_q": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},
         },
     }

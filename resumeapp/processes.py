@@ -188,6 +188,8 @@ class Tree:
 
     def stop(self) -> None:
         """Stop every child, last started first; a second call finds nothing to do."""
+        if self.children:
+            self.say("Stopping …")
         for child in reversed(self.children.values()):
             self.stop_child(child)
         self.children.clear()

@@ -21,7 +21,6 @@ from tests.conventions.sources import ROOT
 from tests.postgres import free_port
 
 pytestmark = [pytest.mark.sqlite_only, pytest.mark.slow]
-CONSOLE, PAYMENTS = "http://127.0.0.1:8000", "http://127.0.0.1:8090"
 README = (ROOT / "README.md").read_text()
 
 
@@ -50,7 +49,6 @@ class Newcomer:
 
     def types(self, script: str) -> list[Any]:
         """Run a block of the README in a shell; answers the JSON documents that it printed."""
-        script = script.replace(CONSOLE, self.scene["console"]).replace(PAYMENTS, self.scene["payments"])
         script = script.replace(".venv/bin/python", sys.executable)
         done = subprocess.run(
             ["sh", "-ec", script],

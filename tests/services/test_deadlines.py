@@ -50,7 +50,11 @@ def test_one_person_has_one_vote_a_revision_by_the_database_too(world: World) ->
     names = [field.column for field in vote._meta.concrete_fields]
     chosen = ", ".join(names)
     other = ", ".join("%s" if name == "id" else name for name in names)
-    with pytest.raises(IntegrityError, match=r"one_vote_a_revision|request_id.*voter_id"), transaction.atomic(), connection.cursor() as cursor:
+    with (
+        pytest.raises(IntegrityError, match=r"one_vote_a_revision|request_id.*voter_id"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
         cursor.execute(
             f"INSERT INTO {vote._meta.db_table} ({chosen}) SELECT {other} FROM {vote._meta.db_table} WHERE id = %s",
             [_id(ask.request_id), _id(vote.pk)],

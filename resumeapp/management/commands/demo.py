@@ -41,6 +41,9 @@ class Command(BaseCommand):
         call_command("migrate", verbosity=0)
         schedules.ensure()
         port, sandbox_port = free_port(options["port"]), free_port(options["sandbox_port"], but=options["port"])
+        for wanted, found in ((options["port"], port), (options["sandbox_port"], sandbox_port)):
+            if wanted != found:
+                self._say(f"Port {wanted} is taken by another program; using {found}.")
         tree = Tree(settings.VAR / "logs", say=self._say)
         try:
             scene = self._start(tree, port, sandbox_port)
@@ -69,6 +72,7 @@ class Command(BaseCommand):
             tree.start(_worker(name, flow, version, console, payments, key_file)) for name, flow, version in WORKERS
         ]
         self._await_workflows()
+        (settings.VAR / "addresses").write_text(f"RESUMEAPP={console}\nPAYMENTS={payments}\n")
         lose_the_wires_answers(payments)
         demonstration.start_runs()
         return {
@@ -107,7 +111,7 @@ class Command(BaseCommand):
             "  3. Sign in as operator, open Reconcile: two wires' answers were lost, and their bank can't be asked.",
             "     Look at the payment service, then say what happened, with your evidence.",
             "",
-            "  Ctrl-C stops everything.",
+            f"  Ctrl-C stops everything and keeps the data; to start over, remove {settings.VAR}.",
             "",
         ]
         for line in lines:
