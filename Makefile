@@ -7,7 +7,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 N ?= 100
 BENCH_SECONDS ?= 4
-POINTS ?= a,b,c,d
+POINTS ?= all
 WORKERS ?= 2
 BIN := .venv/bin
 SETTINGS := RESUMEAPP_MODE=test
@@ -94,7 +94,7 @@ test: check-tools ## Everything: lint, SQLite, PostgreSQL, client, crash trials,
 	  echo "== $$1 took $$((SECONDS - began)) s"; }; \
 	  phase lint; phase test-sqlite; phase test-postgres; phase test-client; phase test-wheel; phase test-crash; phase test-browser
 
-crash: $(DEV_STAMP) ## Kill processes at their worst moments, N trials of each point (N=100, POINTS=a,b,c,d or all)
+crash: $(DEV_STAMP) ## Kill processes at their worst moments, N trials of each point on each database (N=100, POINTS=all)
 	@$(BIN)/python -m tests.postgres --check
 	$(BIN)/python -m tests.crash --trials $(N) --points $(POINTS)
 

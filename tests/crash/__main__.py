@@ -15,8 +15,7 @@ from tests.crash.scene import Scene
 def main(arguments: list[str]) -> int:
     """Run what the command line says; 0 only when nothing was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
-    parser.add_argument("--trials", type=int, default=100, help="of each point on PostgreSQL")
-    parser.add_argument("--sqlite-trials", type=int, help="of each point on SQLite (default: a quarter)")
+    parser.add_argument("--trials", type=int, default=100, help="of each point on each database")
     parser.add_argument("--db", choices=("sqlite", "postgres", "both"), default="both")
     parser.add_argument("--points", default=",".join(MAIN_POINTS), help=f"of {', '.join(every_point())}, or all")
     parser.add_argument("--seed", type=int, default=1, help="the first trial's; the others count on")
@@ -29,11 +28,9 @@ def main(arguments: list[str]) -> int:
         parser.error(f"points are {', '.join(every_point())}; trials at least 1")
     failed = False
     for kind in ("postgres", "sqlite") if options.db == "both" else (options.db,):
-        fewer = options.sqlite_trials or (max(1, options.trials // 4) if options.db == "both" else options.trials)
-        trials = options.trials if kind == "postgres" else fewer
         home = options.keep / kind if options.keep else None
-        with Scene(kind, home, min(options.slots, trials)) as scene:
-            for row in run_points(scene, points, trials, options.seed):
+        with Scene(kind, home, min(options.slots, options.trials)) as scene:
+            for row in run_points(scene, points, options.trials, options.seed):
                 print(row.text(), flush=True)
                 failed = failed or row.failed
     if not failed:
