@@ -15,7 +15,7 @@ from ledger.models import User
 from ledger.services import targets
 from ledger.services.targets import TargetSpec
 from tests.api.conftest import Http, commit_body
-from tests.documents import LOOKUP, OBSERVE, STATE
+from tests.documents import LOOKUP, OBSERVE
 from tests.sandbox.process import Answer, Caller, Sandbox
 from tests.ui.asking import address, client_of, form_of
 from tests.world import World
@@ -176,7 +176,3 @@ class Story:
 
     def intact(self) -> bool:
         return self.http.get(f"/runs/{self.run_id}/verify").json()["intact"] is True
-
-    @property
-    def state(self) -> Json:
-        return dict(STATE)
