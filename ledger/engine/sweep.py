@@ -23,9 +23,9 @@ from ledger.services.facts import Part
 
 BATCH: Final = 100
 NEVER_LONGER: Final = timedelta(seconds=1)
-LONGEST_PASS: Final = 5.0
-"""Seconds after which a pass that asks targets begins with no further item: a target that is silent must not keep leases and deadlines waiting.
-What is left is due at the next pass, and what was asked comes round later than that."""
+LONGEST_EACH: Final = 0.05
+"""Seconds for each item that a pass may take; one that asks targets begins with no further item after that (five seconds for a batch): a target
+that is silent must not keep leases and deadlines waiting. What is left is due at the next pass, and what was asked comes round later than that."""
 
 _log = structlog.get_logger(__name__)
 
@@ -92,7 +92,7 @@ def _run(each: Pass, limit: int) -> int:
     items = each.due(limit)
     begun = monotonic()
     for done, item in enumerate(items):
-        if done and each.asks_targets and monotonic() - begun > LONGEST_PASS:
+        if done and each.asks_targets and monotonic() - begun > limit * LONGEST_EACH:
             return done
         try:
             each.act(item)

@@ -92,7 +92,7 @@ def test_a_pass_that_asks_targets_ends_in_time_and_the_rest_is_done_by_the_next(
 ) -> None:
     world.policy(ANYTHING)
     sweep.sweep(10_000)
-    monkeypatch.setattr(sweep, "LONGEST_PASS", 0.0)
+    monkeypatch.setattr(sweep, "LONGEST_EACH", 0.0)
     runs = [waking(world) for _ in range(3)]
     abandoned = [world.claimed_run(seconds=1).run.id for _ in range(3)]
     clock.shift(2)
