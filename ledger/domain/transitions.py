@@ -49,8 +49,7 @@ class Gathered:
 
     wake_id: UUID
     attempt: int
-    head_seq: int
-    tenant_seq: int
+    view: RunView
     checks: tuple[Check, ...]
     facts: Facts
     versions: tuple[str, ...]
@@ -60,6 +59,14 @@ class Gathered:
     checkpoint: CheckpointFields | None
     state_id: UUID | None
     on_deadline: OnDeadline
+
+    @property
+    def head_seq(self) -> int:
+        return self.view.head.head_seq
+
+    @property
+    def tenant_seq(self) -> int:
+        return self.view.tenant_seq
 
     def digest(self) -> bytes:
         """SHA-256 over everything that the decision was made of."""

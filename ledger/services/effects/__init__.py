@@ -15,7 +15,7 @@ from ledger.services.effects.holding import (
     withdraw_in,
     withdrawer,
 )
-from ledger.services.effects.reading import Due, EffectView, due, get, of_same_name
+from ledger.services.effects.reading import Due, EffectView, due, get
 from ledger.services.effects.reconciling import RECONCILER, Looked, begin_replay, lapse, look, verdict
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "get",
     "lapse",
     "look",
-    "of_same_name",
     "permit",
     "propose",
     "propose_in",
