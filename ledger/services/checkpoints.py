@@ -75,7 +75,7 @@ def commit_transition(
 ) -> tuple[Committed, bool]:
     """Commit a transition; the same key and content again answers as before. Answers (what was committed, whether it was a repeat).
 
-    Two round trips on PostgreSQL, six with a request for approval. `observations` maps (target name, resource) to what was seen there.
+    Two round trips on PostgreSQL, whatever it carries. `observations` maps (target name, resource) to what was seen there.
     Raises LedgerError: `key-reused` before all else, then `stale-fence`, `wrong-sequence`, `forbidden`, `schema-mismatch`, and what
     effects and waits refuse.
     """
