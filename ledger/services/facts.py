@@ -119,8 +119,14 @@ def _each_postgres(each: Each, parts: Mapping[str, Part]) -> tuple[Facts, dict[U
 
 
 def _wrapped(part: Part) -> str:
-    rows = "coalesce(json_agg(row_to_json(q)), '[]')" if part.many else "row_to_json(q)"
-    return f"(SELECT {rows} FROM ({part.sql()}) q)"
+    """A part as one JSON value, null for no rows. Kept short: the driver remembers only statements below 4,096 characters."""
+    if part.many and part.limit is not None:
+        return f"(SELECT json_agg(q) FROM ({part.sql()}) q)"
+    order = f" ORDER BY {part.order}" if part.order else ""
+    among = f"FROM {tables()[part.table].name} t WHERE {part.where}"
+    if part.many:
+        return f"(SELECT json_agg(t{order}) {among})"
+    return f"(SELECT row_to_json(t) {among}{order} LIMIT 1)"
 
 
 def _document(pieces: Sequence[str], params: Sequence[Sequence[Any]]) -> list[Any]:
@@ -137,15 +143,17 @@ def _facts(now: datetime, parts: Mapping[str, Part], values: Sequence[Any]) -> F
     rows = {}
     for (name, part), value in zip(parts.items(), values, strict=True):
         table = tables()[part.table]
-        rows[name] = [_from_json(table, row) for row in value] if part.many else _from_json(table, value)
+        rows[name] = [_from_json(table, row) for row in value or ()] if part.many else _from_json(table, value)
     return Facts(now, rows)
 
 
 def _from_json(table: Table, row: Row | None) -> Any:
     if row is None:
         return None
-    columns = table.columns
-    return {name: columns[name].from_json(value) for name, value in row.items()}
+    for name, convert in table.converted:
+        if row[name] is not None:
+            row[name] = convert(row[name])
+    return row
 
 
 def _read_sqlite(parts: Mapping[str, Part]) -> Facts:
