@@ -91,8 +91,7 @@ def never_finished(view: RunView, wake: WakeRow) -> Gathered:
     return Gathered(
         wake_id=wake.id,
         attempt=wake.attempt,
-        head_seq=view.head.head_seq,
-        tenant_seq=view.tenant_seq,
+        view=view,
         checks=(tried,),
         facts=Facts(view.head.intent, "hand_off", "", view.head.asks, 0),
         versions=(),

@@ -114,7 +114,7 @@ def check(spec: WaitSpec, effects: Mapping[str, EffectRow], now: datetime) -> No
     deadline = moment(spec.deadline, now)
     if deadline <= now:
         raise _invalid("the wait's deadline has passed", "Give a deadline in the future.")
-    if spec.deadline - now > LONGEST_WAIT:
+    if deadline - now > LONGEST_WAIT:
         raise _invalid("the wait's deadline is more than ten years away", "Give a deadline that somebody will see.")
     named: set[tuple[str, str]] = set()
     for member in spec.members:

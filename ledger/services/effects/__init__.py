@@ -1,17 +1,15 @@
 """Effects as services: the holder's verbs, the reconciler's, a person's verdict, and readings."""
 
+from ledger.services.effects.accounting import accept, accept_named, withdraw
 from ledger.services.effects.holding import (
     PermitAnswer,
     ProposalAnswer,
     SettleAnswer,
-    accept,
-    accept_named,
     permit,
     propose,
     propose_in,
     settle,
     settle_in,
-    withdraw,
     withdraw_in,
     withdrawer,
 )

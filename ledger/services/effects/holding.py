@@ -25,21 +25,23 @@ from ledger.domain.effects import (
 )
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
-from ledger.domain.runs import Fence, Status, check_fence, check_holder
+from ledger.domain.runs import Fence, Status
 from ledger.domain.views import RunView
 from ledger.domain.waits.closing import Withdraw
 from ledger.services import committed, facts, keys, writer
-from ledger.services.contracts import NO_ENTRY, writes
+from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.effects.reading import (
     Seat,
     body_of,
+    check_held,
     content_parts,
     inactive,
     newest_seen,
     permit_parts,
     report_parts,
     seat,
+    shown,
     with_grants,
 )
 from ledger.services.facts import Part
@@ -119,11 +121,6 @@ def withdraw_in(draft: Draft, view: RunView, effect: EffectRow, cause: WithdrawC
     return moved
 
 
-def _check_held(caller: Caller, view: RunView, fence: Fence) -> None:
-    check_fence(view.head, fence)
-    check_holder(view, caller.agent_id)
-
-
 def _told(view: RunView) -> list[ReportRow]:
     return [facts.load(ReportRow, row) for row in view.extras["told"]]
 
@@ -158,8 +155,8 @@ def propose(
 
     def rule(view: RunView) -> tuple[Change | None, ProposalAnswer]:
         if (repeat := _repeat(view, spec)) is not None:
-            return None, ProposalAnswer(repeat, view.head.checkpoint_seq, False, _shown(view, repeat, None))
-        _check_held(caller, view, fence)
+            return None, ProposalAnswer(repeat, view.head.checkpoint_seq, False, shown(view, repeat, None))
+        check_held(caller, view, fence)
         if view.head.checkpoint_seq != expect_seq:
             raise LedgerError(
                 "wrong-sequence",
@@ -172,10 +169,10 @@ def propose(
         effect = propose_in(draft, view, spec, observation)
         if before is not None:
             change = draft.change() if effect != before else None
-            return change, ProposalAnswer(effect, expect_seq, False, _shown(view, effect, change))
+            return change, ProposalAnswer(effect, expect_seq, False, shown(view, effect, change))
         _checkpoint(draft, view, fence)
         change = draft.change()
-        return change, ProposalAnswer(effect, expect_seq + 1, True, _shown(view, effect, change))
+        return change, ProposalAnswer(effect, expect_seq + 1, True, shown(view, effect, change))
 
     parts = {
         **committed.parts(run_id, [spec.name], [], call_key),
@@ -205,10 +202,6 @@ def _repeat(view: RunView, spec: ProposalSpec) -> EffectRow | None:
             effect=str(effect.id),
         )
     return effect
-
-
-def _shown(view: RunView, effect: EffectRow, change: Change | None) -> EffectFacts:
-    return committed.effect(effect, view.extras["contents"], view.targets, change)
 
 
 def _checkpoint(draft: Draft, view: RunView, fence: Fence) -> None:
@@ -249,7 +242,7 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
 
     def rule(at: Seat) -> tuple[Change | None, PermitAnswer | LedgerError]:
         view = with_grants(at.view, at.view.extras["usable"])
-        _check_held(caller, view, fence)
+        check_held(caller, view, fence)
         keys.check_live(view.extras["asking_key"], view.now)
         ask = _ask(caller, view, fence, observation)
         draft = run_draft(view, caller.actor, "effect.permit", fresh_authority=True)
@@ -308,7 +301,7 @@ def _permitted(view: RunView, effect: EffectRow, given: PermitRow, change: Chang
         precondition=given.precondition,
         request=request.content,
         new=change is not None,
-        shown=_shown(view, effect, change),
+        shown=shown(view, effect, change),
         now=view.now,
     )
 
@@ -344,72 +337,12 @@ def settle(caller: Caller, effect_id: UUID, spec: SettleSpec, fence: Fence) -> S
         told = [row for row in _told(view) if row.actor == caller.actor and (row.counted or row.fence == fence)]
         bodies = {row["id"]: (row["salt"] or b"", row["commitment"]) for row in view.extras["told_bodies"]}
         if (earlier := rules.replayed(spec, told, bodies)) is not None:
-            return None, SettleAnswer(at.effect, earlier.counted, _shown(view, at.effect, None))
+            return None, SettleAnswer(at.effect, earlier.counted, shown(view, at.effect, None))
         draft = run_draft(view, caller.actor, "effect.settle")
         effect, counted = settle_in(draft, view, at.effect, spec, fence, caller.agent_id)
         change = draft.change()
-        return change, SettleAnswer(effect, counted, _shown(view, effect, change))
+        return change, SettleAnswer(effect, counted, shown(view, effect, change))
 
     parts = {**report_parts(effect_id, caller.agent_id), **content_parts(effect_id)}
     answer, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **parts), rule)
     return answer
-
-
-@writes(
-    moves="Effect proposed → withdrawn, with its open request.",
-    twice="Answered with the withdrawn effect; nothing is written.",
-    dies="The effect is withdrawn; nothing hangs on the reply.",
-)
-def withdraw(caller: Caller, effect_id: UUID, fence: Fence) -> EffectFacts:
-    """The holder takes a proposed effect back. Raises LedgerError `stale-fence`, `wrong-state`."""
-
-    def rule(at: Seat) -> tuple[Change | None, EffectFacts]:
-        _check_held(caller, at.view, fence)
-        if at.effect.state is rules.EffectState.WITHDRAWN:
-            return None, _shown(at.view, at.effect, None)
-        draft = run_draft(at.view, caller.actor, "effect.withdraw")
-        withdraw_in(draft, at.view, at.effect, WithdrawCause.BY_AGENT)
-        change = draft.change()
-        return change, _shown(at.view, at.effect, change)
-
-    caller.needs(Scope.RUNS_WORK)
-    return writer.settle(lambda: seat(effect_id, caller.tenant_id, **content_parts(effect_id)), rule)[0]
-
-
-@writes(
-    moves="A settled effect is marked as accounted for by the present holder; its state stays.",
-    twice=NO_ENTRY,
-    dies="It is accounted for under this fence; another holder has to do it again.",
-)
-def accept(caller: Caller, effect_id: UUID, fence: Fence) -> EffectFacts:
-    """The holder takes a settled effect's recorded outcome as it is. Raises LedgerError `stale-fence`, `wrong-state`."""
-    caller.needs(Scope.RUNS_WORK)
-    return writer.settle(
-        lambda: seat(effect_id, caller.tenant_id, **content_parts(effect_id)),
-        lambda at: _accepted(caller, at.view, at.effect, fence),
-    )[0]
-
-
-@writes(
-    moves="As `accept`.",
-    twice=NO_ENTRY,
-    dies="As `accept`.",
-)
-def accept_named(caller: Caller, run_id: UUID, name: str, fence: Fence) -> EffectFacts:
-    """As `accept`, by the effect's name in the present transition. Raises LedgerError `not-found` too."""
-    caller.needs(Scope.RUNS_WORK)
-
-    def rule(view: RunView) -> tuple[Change | None, EffectFacts]:
-        effect = view.named(name)
-        if effect is None:
-            raise LedgerError("not-found", "the present transition has no effect of this name", "Check the name.")
-        return _accepted(caller, view, effect, fence)
-
-    return writer.settle(lambda: run_view(run_id, caller.tenant_id, **committed.parts(run_id, [name], [])), rule)[0]
-
-
-def _accepted(caller: Caller, view: RunView, effect: EffectRow, fence: Fence) -> tuple[Change | None, EffectFacts]:
-    _check_held(caller, view, fence)
-    draft = run_draft(view, caller.actor, "effect.accept")
-    change = draft.change() if rules.accept(draft, view, effect) != effect else None
-    return change, _shown(view, effect, change)

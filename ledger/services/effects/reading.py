@@ -9,11 +9,15 @@ from uuid import UUID
 
 from ledger.domain.authority import GrantRow
 from ledger.domain.canonical import Body
+from ledger.domain.change import Change
 from ledger.domain.effects import EffectRow, EffectState, PermitRow, ReportRow, SeenVersion, TargetRow
 from ledger.domain.errors import LedgerError
+from ledger.domain.identity import Caller
+from ledger.domain.runs import Fence, check_fence, check_holder
 from ledger.domain.views import RunView
-from ledger.services import facts, permissions
+from ledger.services import committed, facts, permissions
 from ledger.services.facts import Part, Row
+from ledger.services.packets import EffectFacts
 from ledger.services.ports import approvals
 from ledger.services.views import run_parts, to_view
 
@@ -112,6 +116,17 @@ def report_parts(effect_id: UUID, agent_id: UUID | None) -> dict[str, Part]:
         ),
         "told_bodies": Part("body", f"t.id IN (SELECT r.evidence_id {told})", (effect_id,), many=True),
     }
+
+
+def shown(view: RunView, effect: EffectRow, change: Change | None) -> EffectFacts:
+    """An effect as the Change leaves it, with what was read by `content_parts` or `committed.parts`."""
+    return committed.effect(effect, view.extras["contents"], view.targets, change)
+
+
+def check_held(caller: Caller, view: RunView, fence: Fence) -> None:
+    """The caller holds the run. Raises LedgerError as `check_fence` and `check_holder`."""
+    check_fence(view.head, fence)
+    check_holder(view, caller.agent_id)
 
 
 def body_of(rows: Sequence[Row], body_id: UUID) -> Body | None:
