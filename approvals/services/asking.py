@@ -8,7 +8,7 @@ from uuid import UUID
 from approvals.domain import requests as rules
 from approvals.domain.quorum import counts, reached
 from approvals.domain.requests import Asking, Choice, RequestRow, RequestState, RevisionRow
-from approvals.models import Revision, Vote
+from approvals.models import Vote
 from approvals.services import standing
 from ledger.domain.authority import GrantRow, Requirement, grant_of, void_grant
 from ledger.domain.drafts import Draft
@@ -19,6 +19,10 @@ from ledger.services.ports import Ask
 _OPEN_EFFECTS = "(SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state IN ('proposed', 'in_flight', 'unknown', 'failed'))"
 _LAST_HOLDER = "(SELECT k.agent_id FROM ledger_api_key k JOIN ledger_lease l ON l.key_id = k.id WHERE l.run_id = %s)"
 """Who asks, or asked when the run began to wait: it need not be the agent that started the run."""
+_GRANTED = (
+    "t.run_id = %s AND EXISTS (SELECT 1 FROM ledger_grant g WHERE g.run_id = %s AND g.request_id = t.request_id"
+    f" AND g.revision = {{}} AND g.state IN ('live', 'used') AND g.subject_id IN {_OPEN_EFFECTS})"
+)
 _CURRENT = f"t.run_id = %s AND (t.state = 'pending' OR t.subject_id IN {_OPEN_EFFECTS})"
 
 
@@ -36,6 +40,8 @@ class People:
                 (run_id,),
                 many=True,
             ),
+            "granted_revisions": Part("revision", _GRANTED.format("t.number"), (run_id,) * 3, many=True),
+            "granted_votes": Part("vote", _GRANTED.format("t.revision"), (run_id,) * 3, many=True),
             "asking_agent": Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
             "last_holder": Part("agent", f"t.id = {_LAST_HOLDER}", (run_id,)),
         }
@@ -73,15 +79,15 @@ class People:
         """Would the votes behind a grant, of those who still may vote, still make the quorum? '' or why not."""
         if grant.request_id is None:
             return ""
-        revision = (
-            Revision.objects.of(view.run.tenant_id).filter(request_id=grant.request_id, number=grant.revision).first()
-        )
+        of = (grant.request_id, grant.revision)
+        revisions = view.extras["granted_revisions"]
+        revision = next((row for row in revisions if (row["request_id"], row["number"]) == of), None)
         if revision is None:
             return "request-missing"
-        votes = Vote.objects.of(view.run.tenant_id).filter(request_id=grant.request_id, revision=grant.revision)
-        voters = set(votes.filter(choice=Choice.APPROVE).values_list("voter_id", flat=True))
+        votes = [row for row in view.extras["granted_votes"] if (row["request_id"], row["revision"]) == of]
+        voters = {row["voter_id"] for row in votes if row["choice"] == Choice.APPROVE}
         groups = standing.groups_of(voters - excluded(view), view.head.workflow_id, view.run.tenant_id)
-        needs = Requirement.from_document(revision.requirement)
+        needs = Requirement.from_document(revision["requirement"])
         return "" if reached(needs.rules, groups) else "votes-lost"
 
 

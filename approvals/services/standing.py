@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from approvals.domain.quorum import Groups, missing
 from ledger.domain.authority import Rule
 from ledger.domain.identity import Verb
-from ledger.models import TeamProfile, WorkflowType
+from ledger.models import User, WorkflowType
 from ledger.services import permissions
 
 
 def groups_of(people: Collection[UUID], workflow_id: UUID, tenant_id: UUID) -> dict[UUID, Groups]:
-    """Of these people, those who may approve on the workflow type as of now, each with the teams they are in. At most two reads."""
+    """Of these people, those who may approve on the workflow type as of now, each with the teams they are in. At most one read."""
     if not people:
         return {}
     workflow = WorkflowType(pk=workflow_id, tenant_id=tenant_id)
     allowed = permissions.holders(Verb.APPROVE, workflow).filter(pk__in=people)
-    return _with_teams(set(allowed.values_list("pk", flat=True)), tenant_id)
+    return _with_teams(allowed, tenant_id)
 
 
 def eligible(rules: Sequence[Rule], excluded: Collection[UUID], workflow: WorkflowType) -> dict[UUID, Groups]:
@@ -28,7 +29,7 @@ def eligible(rules: Sequence[Rule], excluded: Collection[UUID], workflow: Workfl
     groups = {rule.group for rule in rules}
     holders = permissions.holders(Verb.APPROVE, workflow).exclude(pk__in=excluded)
     in_teams = holders.filter(groups__team__tenant_id=tenant_id, groups__team__slug__in=groups)
-    return _with_teams(set(in_teams.values_list("pk", flat=True)), tenant_id)
+    return _with_teams(holders.filter(pk__in=in_teams.values("pk")), tenant_id)
 
 
 def cannot_be_met(rules: Sequence[Rule], excluded: Collection[UUID], workflow: WorkflowType) -> list[str]:
@@ -37,9 +38,11 @@ def cannot_be_met(rules: Sequence[Rule], excluded: Collection[UUID], workflow: W
     return [rule.group for rule, count in zip(rules, lacking, strict=True) if count]
 
 
-def _with_teams(people: set[UUID], tenant_id: UUID) -> dict[UUID, Groups]:
-    teams: dict[UUID, set[str]] = defaultdict(set)
-    rows = TeamProfile.objects.of(tenant_id).filter(group__user__in=people)
-    for person, slug in rows.values_list("group__user", "slug"):
-        teams[person].add(slug)
-    return {person: frozenset(teams[person]) for person in people}
+def _with_teams(people: QuerySet[User], tenant_id: UUID) -> dict[UUID, Groups]:
+    teams: dict[UUID, set[str]] = {}
+    rows = people.values_list("pk", "groups__team__tenant_id", "groups__team__slug")
+    for person, of, slug in rows:
+        own = teams.setdefault(person, set())
+        if of == tenant_id:
+            own.add(slug)
+    return {person: frozenset(slugs) for person, slugs in teams.items()}

@@ -24,8 +24,8 @@ from ledger.api.shapes.leases import PacketJSON, packet_json
 from ledger.api.shapes.runs import PageQuery
 from ledger.domain.identity import Caller
 from ledger.engine import proposals
-from ledger.services import committed, facts, packets, reads
-from ledger.services.packets import EffectFacts, Packet
+from ledger.services import packets, reads
+from ledger.services.packets import Packet
 
 router = Router(tags=["runs"], by_alias=True)
 
@@ -43,22 +43,8 @@ def commit_transition(request: HttpRequest, run_id: UUID, body: CommitBody) -> H
     caller = auth.caller(request)
     key = idempotency_key(request)
     check_size("the state", body.state)
-    wait = body.next.wait
-    now = facts.read().now if wait is not None and wait.relative() else None
-    made, repeated = proposals.commit(caller, run_id, body.spec(key, document(request), now))
-    clearance = committed.clearance(made.clearance_id) if made.clearance_id else None
-    shown = _shown(run_id, body)
-    return answer(committed_json(made, clearance, effects_json(shown)), 200 if repeated else 201, replayed=repeated)
-
-
-def _touched(body: CommitBody) -> list[UUID]:
-    return [*(settle.effect for settle in body.settle), *body.withdraw]
-
-
-def _shown(run_id: UUID, body: CommitBody) -> list[EffectFacts]:
-    if not (body.propose or body.settle or body.withdraw):
-        return []
-    return committed.effects(run_id, [each.name for each in body.propose], _touched(body))[1]
+    made, repeated = proposals.commit(caller, run_id, body.spec(key, document(request)))
+    return answer(committed_json(made, effects_json(made.effects)), 200 if repeated else 201, replayed=repeated)
 
 
 @router.get("/runs/{uuid:run_id}/checkpoints", auth=auth.READ, response=CheckpointPage)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -26,13 +25,12 @@ from ledger.api.shapes.effects import (
     SettleBody,
     effect_json,
 )
-from ledger.domain.effects import EffectRow
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller
 from ledger.domain.runs import Fence
 from ledger.engine import proposals
 from ledger.models import Effect
-from ledger.services import committed, effects, reads
+from ledger.services import effects, reads
 from ledger.services.packets import EffectFacts
 
 router = Router(tags=["effects"])
@@ -40,7 +38,7 @@ router = Router(tags=["effects"])
 
 def effects_json(shown: Sequence[EffectFacts]) -> dict[str, Any]:
     """Effects by name."""
-    return {each.row.name: effect_json(each.row, each.target, each.request, each.result) for each in shown}
+    return {each.row.name: _one(each) for each in shown}
 
 
 @router.post(
@@ -52,11 +50,10 @@ def propose_effect(request: HttpRequest, run_id: UUID, body: ProposeBody) -> Htt
     key = idempotency_key(request)
     fence = Fence.parse(body.fence)
     if body.accept is not None:
-        row = effects.accept_named(caller, run_id, body.accept, fence)
-        return answer(_one(row))
+        return answer(_one(effects.accept_named(caller, run_id, body.accept, fence)))
     proposal, expect_seq = _proposal(body)
     made = proposals.propose(caller, run_id, fence, expect_seq, proposal.spec(key), key)
-    return answer({**_one(made.effect), "seq": made.seq}, 201 if made.new else 200, replayed=not made.new)
+    return answer({**_one(made.shown), "seq": made.seq}, 201 if made.new else 200, replayed=not made.new)
 
 
 def _proposal(body: ProposeBody) -> tuple[ProposalBody, int]:
@@ -83,24 +80,17 @@ def _proposal(body: ProposeBody) -> tuple[ProposalBody, int]:
     return proposal, body.expect_seq
 
 
-def _one(row: EffectRow) -> dict[str, Any]:
-    return _one_now(row)[1]
-
-
-def _one_now(row: EffectRow) -> tuple[datetime, dict[str, Any]]:
-    """The record's clock, and the effect as the verb left it."""
-    now, (found,) = committed.effects(row.run_id, [], [row.id])
-    return now, effect_json(row, found.target, found.request, found.result)
+def _one(shown: EffectFacts) -> dict[str, Any]:
+    return effect_json(shown.row, shown.target, shown.request, shown.result)
 
 
 @router.post("/effects/{uuid:effect_id}/permit", auth=auth.WORK, response=PermitAnswer)
 def permit_effect(request: HttpRequest, effect_id: UUID, body: FenceBody) -> HttpResponse:
     """Leave for one attempt, written before the call. Asking again under the same fence answers the same permit."""
     given = proposals.permit(auth.caller(request), effect_id, Fence.parse(body.fence))
-    now, effect = _one_now(given.effect)
     return answer(
         {
-            "now": now,
+            "now": given.now,
             "permit": {
                 "attempt": given.attempt,
                 "key": given.key,
@@ -109,7 +99,7 @@ def permit_effect(request: HttpRequest, effect_id: UUID, body: FenceBody) -> Htt
                 "precondition": given.precondition,
                 "request": stored(given.request),
             },
-            "effect": effect,
+            "effect": _one(given.shown),
         }
     )
 
@@ -118,7 +108,7 @@ def permit_effect(request: HttpRequest, effect_id: UUID, body: FenceBody) -> Htt
 def settle_effect(request: HttpRequest, effect_id: UUID, body: SettleBody) -> HttpResponse:
     """What a permitted call came to. A stale worker's word is kept as evidence and doesn't count."""
     settled = effects.settle(auth.caller(request), effect_id, body.report(), Fence.parse(body.fence))
-    return answer({"effect": _one(settled.effect), "counted": settled.counted})
+    return answer({"effect": _one(settled.shown), "counted": settled.counted})
 
 
 @router.post("/effects/{uuid:effect_id}/withdraw", auth=auth.WORK, response=EffectJSON)

@@ -10,7 +10,7 @@ from ninja import Query, Router
 from ledger.api import auth
 from ledger.api.answers import answer
 from ledger.api.parsing import KEYED, check_size, idempotency_key, known_query
-from ledger.api.shapes.runs import RunAnswer, RunPage, RunQuery, StartBody, run_json
+from ledger.api.shapes.runs import RunAnswer, RunPage, RunQuery, StartBody, run_json, started_json
 from ledger.services import reads, runs
 from ledger.services.explain import explain
 from ledger.services.reads import RunFilter
@@ -26,8 +26,7 @@ def start_run(request: HttpRequest, body: StartBody) -> HttpResponse:
     check_size("the state", body.state)
     check_size("attributes", body.attributes)
     started = runs.start(caller, body.spec(key))
-    document = {"run": run_json(reads.run_of_tenant(caller, started.run_id))}
-    return answer(document, 201 if started.created else 200, replayed=not started.created)
+    return answer({"run": started_json(started)}, 201 if started.created else 200, replayed=not started.created)
 
 
 @router.get("/runs", auth=auth.READ, response=RunPage)

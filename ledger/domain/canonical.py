@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import orjson
@@ -106,8 +106,40 @@ def _constant(text: str) -> _OutOfRange:
     return _OutOfRange()
 
 
-def check_text(value: Any, path: str = "$", depth: int = 0) -> None:
+def check_text(value: Any, path: str = "$") -> None:
     """Refuse numbers out of range, NUL and lone surrogates anywhere in a parsed value, naming the path, and nesting beyond `DEEPEST`."""
+    if not _sound(value):
+        _name_fault(value, path, 0)
+
+
+_PLAIN: Final = frozenset({str, int, bool, type(None)})
+_LEAVES: Final = frozenset({int, float, bool, type(None)})
+
+
+def _sound(value: Any) -> bool:
+    """Level by level, without paths: True only where `_name_fault` would find nothing."""
+    texts: list[str] = []
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        deeper: list[Any] = []
+        for item in level:
+            kind = type(item)
+            if kind is str:
+                texts.append(item)
+            elif kind is dict:
+                texts.extend(item)
+                deeper.extend(item.values())
+            elif kind is list:
+                deeper.extend(item)
+            elif kind not in _LEAVES:
+                return False
+        if not deeper:
+            return not _BAD_TEXT.search("".join(texts))
+        level = deeper
+    return False
+
+
+def _name_fault(value: Any, path: str, depth: int) -> None:
     if depth > DEEPEST:
         raise LedgerError("malformed-json", f"the document is nested more than {DEEPEST} levels deep", "Flatten it.")
     if isinstance(value, str):
@@ -125,11 +157,11 @@ def check_text(value: Any, path: str = "$", depth: int = 0) -> None:
         )
     elif isinstance(value, dict):
         for key, item in value.items():
-            check_text(key, f"{path}.{key[:40]!a}")
-            check_text(item, f"{path}.{key[:40]}", depth + 1)
+            _name_fault(key, f"{path}.{key[:40]!a}", 0)
+            _name_fault(item, f"{path}.{key[:40]}", depth + 1)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            check_text(item, f"{path}[{index}]", depth + 1)
+            _name_fault(item, f"{path}[{index}]", depth + 1)
 
 
 def canonical(value: Any) -> bytes:
@@ -139,11 +171,19 @@ def canonical(value: Any) -> bytes:
 
 def _plain(value: Any) -> bool:
     """True where a sorted compact dump and RFC 8785 agree byte for byte: no floats, only ASCII keys."""
-    if isinstance(value, dict):
-        return all(key.isascii() and _plain(item) for key, item in value.items())
-    if isinstance(value, list):
-        return all(map(_plain, value))
-    return not isinstance(value, float)
+    found = [value]
+    for item in found:  # grows while it is walked
+        if type(item) in _PLAIN:
+            continue
+        if isinstance(item, dict):
+            if not all(map(str.isascii, item)):
+                return False
+            found.extend(item.values())
+        elif isinstance(item, list):
+            found.extend(item)
+        elif isinstance(item, float):
+            return False
+    return True
 
 
 def commit(salt: bytes, content: bytes) -> bytes:

@@ -49,8 +49,7 @@ class Gathered:
 
     wake_id: UUID
     attempt: int
-    head_seq: int
-    tenant_seq: int
+    view: RunView
     checks: tuple[Check, ...]
     facts: Facts
     versions: tuple[str, ...]
@@ -60,6 +59,14 @@ class Gathered:
     checkpoint: CheckpointFields | None
     state_id: UUID | None
     on_deadline: OnDeadline
+
+    @property
+    def head_seq(self) -> int:
+        return self.view.head.head_seq
+
+    @property
+    def tenant_seq(self) -> int:
+        return self.view.tenant_seq
 
     def digest(self) -> bytes:
         """SHA-256 over everything that the decision was made of."""
@@ -84,8 +91,7 @@ def never_finished(view: RunView, wake: WakeRow) -> Gathered:
     return Gathered(
         wake_id=wake.id,
         attempt=wake.attempt,
-        head_seq=view.head.head_seq,
-        tenant_seq=view.tenant_seq,
+        view=view,
         checks=(tried,),
         facts=Facts(view.head.intent, "hand_off", "", view.head.asks, 0),
         versions=(),

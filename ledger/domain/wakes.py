@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -114,16 +114,18 @@ def queue(draft: Draft, view: RunView, reason: str, due_at: datetime | None = No
 ATTEMPTS = 3
 
 
-def begin(draft: Draft, wake: WakeRow, within: timedelta) -> None:
+def begin(draft: Draft, wake: WakeRow, within: timedelta) -> WakeRow:
     """Take a due wake, or one whose checker is taken for dead: it has so long. The attempt counts before the work."""
+    taken = replace(wake, state=WakeState.CHECKING, attempt=wake.attempt + 1, until=draft.at + within)
     draft.move(
         "wake",
         wake.id,
         {"state": wake.state, "attempt": wake.attempt},
-        state=WakeState.CHECKING,
-        attempt=wake.attempt + 1,
-        until=draft.at + within,
+        state=taken.state,
+        attempt=taken.attempt,
+        until=taken.until,
     )
+    return taken
 
 
 def requeue(draft: Draft, wake: WakeRow, reason: str) -> None:

@@ -52,8 +52,7 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
     return Gathered(
         wake_id=wake.id,
         attempt=wake.attempt,
-        head_seq=view.head.head_seq,
-        tenant_seq=view.tenant_seq,
+        view=view,
         checks=tuple(checks),
         facts=decision_facts,
         versions=_accepted(known),

@@ -9,6 +9,7 @@ from ledger.domain.effects import ProposalSpec, SeenVersion
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller
 from ledger.domain.runs import Fence
+from ledger.domain.waits import MemberKind
 from ledger.engine.observe import seen_version
 from ledger.services import checkpoints, effects, targets, waits
 from ledger.services.checkpoints import CommitSpec, Committed
@@ -36,12 +37,14 @@ def observed(tenant_id: UUID, proposals: Sequence[ProposalSpec]) -> dict[tuple[s
     dies="Between the two: the sweep looks for what the wait waits for.",
 )
 def commit(caller: Caller, run_id: UUID, spec: CommitSpec) -> tuple[Committed, bool]:
-    """Observe what the commit's proposals name, commit, and look whether what it waits for is there already.
+    """Observe what the commit's proposals name, commit, and look whether an event that it waits for is there already.
 
     Answers and raises as `checkpoints.commit_transition`.
     """
     answer = checkpoints.commit_transition(caller, run_id, spec, observed(caller.tenant_id, spec.propose))
-    if spec.next.wait is not None:
+    wait = spec.next.wait
+    if wait is not None and any(member.kind is MemberKind.EVENT for member in wait.members):
+        # Whatever else a wait is for is of the run itself, and the commit has seen it: only events come from other streams.
         waits.look_after_open(run_id)
     return answer
 

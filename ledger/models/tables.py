@@ -18,7 +18,7 @@ from ledger.models.base import Record
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`name` in the database; `default` for rows that leave it out; how PostgreSQL's JSON and SQLite's values become ours."""
+    """`name` in the database; `default` for rows that leave it out; how PostgreSQL's JSON (but null) and SQLite's values become ours."""
 
     name: str
     kind: str
@@ -35,6 +35,8 @@ class Table:
     name: str
     key: str
     columns: Mapping[str, Column]
+    converted: tuple[tuple[str, Callable[[Any], Any]], ...]
+    """The columns whose JSON isn't their value yet, and what makes it so (for all but null)."""
     journalled: frozenset[str]
 
     @property
@@ -68,6 +70,7 @@ def _table(model: type[Record]) -> Table:
         name=model._meta.db_table,
         key=str(key.column),
         columns=columns,
+        converted=tuple((name, each.from_json) for name, each in columns.items() if each.from_json is not _same),
         journalled=frozenset(columns) - model.UNJOURNALLED,
     )
 
@@ -84,7 +87,7 @@ def _column(field: models.Field[Any, Any]) -> Column:
     )
     if kind not in {"CharField", "TextField", "SlugField", "EmailField"} and not field.has_default():
         default = None
-    return Column(str(field.column), kind, default, _or_none(from_json), _or_none(from_sqlite), _or_none(to_sqlite))
+    return Column(str(field.column), kind, default, from_json, _or_none(from_sqlite), _or_none(to_sqlite))
 
 
 def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -95,6 +98,8 @@ def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _moment(text: str | datetime) -> datetime:
     at = text if isinstance(text, datetime) else datetime.fromisoformat(text)
+    if at.tzinfo is UTC:
+        return at
     return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
 
 

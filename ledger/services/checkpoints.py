@@ -15,13 +15,14 @@ from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow, ProposalSpec, SettleSpec
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
-from ledger.domain.runs import Fence, check_holder
+from ledger.domain.runs import ClearanceRow, Fence, check_holder
 from ledger.domain.views import RunView
-from ledger.services import schemas, waits, writer
+from ledger.services import committed, facts, schemas, waits, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part
 from ledger.services.ids import new_body
+from ledger.services.packets import EffectFacts
 from ledger.services.ports import approvals
 from ledger.services.views import run_view
 
@@ -44,7 +45,7 @@ class CommitSpec:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The answer: `fence` only while the caller still holds the run."""
+    """The answer: `fence` and `clearance` only while the caller still holds the run; `effects` are those that the call named."""
 
     run_id: UUID
     seq: int
@@ -53,7 +54,8 @@ class Committed:
     fence: Fence | None
     transition: str
     instance_id: UUID
-    clearance_id: UUID | None
+    clearance: ClearanceRow | None
+    effects: Sequence[EffectFacts]
 
 
 @writes(
@@ -73,7 +75,7 @@ def commit_transition(
 ) -> tuple[Committed, bool]:
     """Commit a transition; the same key and content again answers as before. Answers (what was committed, whether it was a repeat).
 
-    Two round trips on PostgreSQL, six with a request for approval. `observations` maps (target name, resource) to what was seen there.
+    Two round trips on PostgreSQL, whatever it carries. `observations` maps (target name, resource) to what was seen there.
     Raises LedgerError: `key-reused` before all else, then `stale-fence`, `wrong-sequence`, `forbidden`, `schema-mismatch`, and what
     effects and waits refuse.
     """
@@ -81,7 +83,7 @@ def commit_transition(
     request = canonical(dict(spec.document))
 
     def rule(view: RunView) -> tuple[Change | None, tuple[Committed, bool]]:
-        if known := _replay(view, request):
+        if known := _replay(view, spec, request):
             return None, (known, True)
         draft = run_draft(view, caller.actor, "checkpoint.commit", fresh_authority=bool(spec.propose))
         parsed = _parsed(view, spec, request)
@@ -91,7 +93,7 @@ def commit_transition(
         after = _effects(draft, view, spec, observations or {})
         commits.write(draft, after, parsed, waits.asker(draft, after), _withdrawer(draft, after))
         change = draft.change()
-        return change, (_committed(view, change), False)
+        return change, (_committed(view, spec, change), False)
 
     answer, _ = writer.settle(
         lambda: run_view(run_id, caller.tenant_id, **_extra(run_id, spec)),
@@ -107,21 +109,23 @@ def _extra(run_id: UUID, spec: CommitSpec) -> dict[str, Part]:
     return {
         "replay": Part("checkpoint", "t.run_id = %s AND t.idempotency_key = %s", key, many=True),
         "replay_state": Part("body", f"t.id IN ({named.format('state_id')})", key, many=True),
-        "known_requests": _known_requests(run_id, [proposal.name for proposal in spec.propose]),
+        **(committed.parts(run_id, *_named(spec)) if any(_named(spec)) else {}),
     }
 
 
-def _known_requests(run_id: UUID, names: Sequence[str]) -> Part:
-    """The stored requests of the present instance's effects of these names: a repeated proposal is compared with them."""
-    each = ", ".join(["%s"] * len(names)) or "NULL"
-    known = (
-        "SELECT e.request_id FROM ledger_effect e JOIN ledger_run_head h ON h.run_id = e.run_id"
-        f" WHERE e.run_id = %s AND e.instance_id = h.instance_id AND e.name IN ({each})"
-    )
-    return Part("body", f"t.id IN ({known})", (run_id, *names), many=True)
+def _named(spec: CommitSpec) -> tuple[list[str], list[UUID]]:
+    """The names and ids of the effects that a commit speaks of."""
+    return [proposal.name for proposal in spec.propose], [*(effect_id for effect_id, _ in spec.settle), *spec.withdraw]
 
 
-def _replay(view: RunView, request: bytes) -> Committed | None:
+def _effects_shown(view: RunView, spec: CommitSpec, change: Change | None) -> list[EffectFacts]:
+    names, ids = _named(spec)
+    known = [facts.load(EffectRow, row) for row in view.extras.get("shown", ())]
+    shown = committed.effects(known, view.extras.get("contents", ()), view.targets, change)
+    return [each for each in shown if each.row.name in names or each.row.id in ids]
+
+
+def _replay(view: RunView, spec: CommitSpec, request: bytes) -> Committed | None:
     """A commit under this key exists: the answer is rebuilt from its row, and says whether the caller still owns the run."""
     if not view.extras["replay"]:
         return None
@@ -134,15 +138,17 @@ def _replay(view: RunView, request: bytes) -> Committed | None:
             seq=row["seq"],
         )
     fence = Fence(row["fence_epoch"], row["fence_count"])
+    held = fence == view.head.fence
     return Committed(
         run_id=view.run.id,
         seq=row["seq"],
         digest=row["digest"],
         status=str(view.head.status),
-        fence=fence if fence == view.head.fence else None,
+        fence=fence if held else None,
         transition=row["next_transition"],
         instance_id=row["instance_id"],
-        clearance_id=view.head.clearance_id if fence == view.head.fence else None,
+        clearance=view.clearance if held else None,
+        effects=_effects_shown(view, spec, None),
     )
 
 
@@ -180,7 +186,7 @@ def _effects(
         approvals().withdraw(draft, view, frozenset({effect_id}), "by_agent")
         view = view.having(withdrawn)
     stored = {
-        row["id"]: Body(row["id"], row["salt"], row["content"], row["media"]) for row in view.extras["known_requests"]
+        row["id"]: Body(row["id"], row["salt"], row["content"], row["media"]) for row in view.extras.get("contents", ())
     }
     for proposal in spec.propose:
         recorded = view.named(proposal.name)
@@ -204,7 +210,7 @@ def _withdrawer(draft: Draft, view: RunView) -> commits.Withdraw:
     return lambda cause: approvals().withdraw(draft, view, None, cause)
 
 
-def _committed(view: RunView, change: Change) -> Committed:
+def _committed(view: RunView, spec: CommitSpec, change: Change) -> Committed:
     head = change.head
     kept = "fence_count" not in head
     return Committed(
@@ -215,5 +221,11 @@ def _committed(view: RunView, change: Change) -> Committed:
         fence=view.head.fence if kept else None,
         transition=head.get("transition", ""),
         instance_id=head.get("instance_id", view.head.instance_id),
-        clearance_id=head.get("clearance_id") if kept else None,
+        clearance=_cleared(change) if kept else None,
+        effects=_effects_shown(view, spec, change),
     )
+
+
+def _cleared(change: Change) -> ClearanceRow | None:
+    row = next((insert.row for insert in change.inserts if insert.table == "clearance"), None)
+    return None if row is None else facts.load(ClearanceRow, dict(row))

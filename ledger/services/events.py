@@ -6,10 +6,10 @@ Both sides of a meeting commit first and look afterwards: an event is stored, th
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 from uuid import UUID
 
 from ledger.domain import waits
@@ -19,14 +19,14 @@ from ledger.domain.drafts import Draft
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
 from ledger.domain.views import RunView
-from ledger.domain.waits import EVENT_KEPT_DAYS, MemberRow, MemberState, Outcome
+from ledger.domain.waits import EVENT_KEPT_DAYS, MemberState, Outcome
 from ledger.services import facts, ports, writer
 from ledger.services.conflicts import Conflict
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
-from ledger.services.facts import Facts, Part, Row
+from ledger.services.facts import Part, Row
 from ledger.services.ids import minter
-from ledger.services.views import run_view
+from ledger.services.views import run_view, run_views
 
 MATCHES = (
     "m.tenant_id = e.tenant_id AND m.event_type = e.type AND m.kind = 'event'"
@@ -83,28 +83,44 @@ def receive(caller: Caller, spec: EventSpec) -> Received:
     caller.needs(Scope.EVENTS_EMIT)
     _check(spec)
     event_id, created = _store(caller, spec)
-    delivered = look(event_id)
+    delivered, late = _look(event_id)
     if not created:
         return Received(Status.DUPLICATE, delivered, event_id)
     if delivered:
         return Received(Status.MATCHED, delivered, event_id)
-    return Received(Status.LATE if _late(event_id) else Status.KEPT, 0, event_id)
+    return Received(Status.LATE if late else Status.KEPT, 0, event_id)
 
 
-def look(event_id: UUID) -> int:
-    """Deliver a stored event to every open member that it fits. Answers how many took it."""
-    read = facts.read(
-        members=Part(
+def _look(event_id: UUID) -> tuple[int, bool]:
+    """Deliver a stored event to every run that waits for it. Answers how many took it, and whether a wait of its shape has closed."""
+    shaped = f"FROM ledger_event e JOIN ledger_wait_member m ON {MATCHES} WHERE e.id = %s"
+    open_ones = f"{shaped} AND m.state = 'open' AND {NOT_CONSUMED} ORDER BY m.id LIMIT {LOOKED_AT}"
+    read, views = run_views(
+        f"SELECT DISTINCT f.run_id AS id FROM (SELECT m.run_id {open_ones}) f",
+        (event_id,),
+        fitting=Part(
             "wait_member",
-            f"t.id IN (SELECT m.id FROM ledger_event e JOIN ledger_wait_member m ON {MATCHES}"
-            f" WHERE e.id = %s AND m.state = 'open' AND {NOT_CONSUMED})",
+            f"t.id IN (SELECT f.id FROM (SELECT m.id {open_ones}) f)",
             (event_id,),
             many=True,
             order="t.id",
-            limit=LOOKED_AT,
-        )
+        ),
+        closed=Part("wait_member", f"t.id = (SELECT m.id {shaped} AND m.state = 'closed' LIMIT 1)", (event_id,)),
     )
-    return sum(deliver(event_id, row["id"]) for row in read.many("members"))
+    members: dict[UUID, list[UUID]] = {}
+    for row in read.many("fitting"):
+        members.setdefault(row["run_id"], []).append(row["id"])
+    taken = sum(_deliver_once(run_id, fitting, event_id, views.get(run_id)) for run_id, fitting in members.items())
+    return taken, read.row("closed") is not None
+
+
+def _deliver_once(run_id: UUID, members: Sequence[UUID], event_id: UUID, view: RunView | None) -> bool:
+    """A run takes an event once: by the first of its members that is still open."""
+    for member_id in members:
+        if deliver(run_id, member_id, event_id, view):
+            return True
+        view = None
+    return False
 
 
 @writes(
@@ -112,18 +128,12 @@ def look(event_id: UUID) -> int:
     twice="Answers False: a run takes an event once, by a unique key.",
     dies="The run's wake is a row: the sweep takes it.",
 )
-def deliver(event_id: UUID, member_id: UUID) -> bool:
+def deliver(run_id: UUID, member_id: UUID, event_id: UUID, view: RunView | None = None) -> bool:
     """One event meets one wait member: the delivery, the member and what it wakes in one transaction of the run.
 
-    False when the wait has gone meanwhile, or the run has the event already: the event stays for another wait.
+    `view` is the run as the caller has read it already. False when the wait has gone meanwhile, or the run has the event already: the event
+    stays for another wait.
     """
-    read = facts.read(
-        member=Part("wait_member", "t.id = %s", (member_id,)),
-        event=Part("event", "t.id = %s", (event_id,)),
-    )
-    member_row, event = read.row("member"), read.row("event")
-    if member_row is None or event is None or member_row["tenant_id"] != event["tenant_id"]:
-        return False
 
     def rule(view: RunView) -> tuple[Change | None, bool]:
         member = next((m for m in view.members if m.id == member_id and m.state is MemberState.OPEN), None)
@@ -149,37 +159,23 @@ def deliver(event_id: UUID, member_id: UUID) -> bool:
         return draft.change(), True
 
     try:
-        return writer.settle(lambda: run_view(member_row["run_id"]), rule)[0]
+        return writer.settle(lambda: run_view(run_id), rule, first=view)[0]
     except Conflict as found:
         if found.constraint in {"delivery_unique", "event_consumed_once"}:
             return False
         raise
 
 
-def early(tenant_id: UUID, run_id: UUID, member: MemberRow) -> list[UUID]:
-    """Kept events that an open member would take, oldest first."""
-    read = facts.read(
-        events=Part(
-            "event",
-            "t.tenant_id = %s AND t.type = %s AND (%s = '' OR t.source = %s) AND (%s = '' OR t.subject = %s)"
-            f" AND t.received_at > %s AND t.keep_until > {facts.clock()}"
-            " AND NOT EXISTS (SELECT 1 FROM ledger_event_delivery d WHERE d.event_id = t.id AND d.run_id = %s)",
-            (
-                tenant_id,
-                member.event_type,
-                member.event_source,
-                member.event_source,
-                member.event_subject,
-                member.event_subject,
-                member.since,
-                run_id,
-            ),
-            many=True,
-            order="t.received_at, t.id",
-            limit=LOOKED_AT,
-        )
+def early_parts(run_id: UUID) -> dict[str, Part]:
+    """The first open member of a run for which an event is kept, and the oldest such event."""
+    meeting = (
+        f"FROM ledger_wait_member m JOIN ledger_event e ON {MATCHES} WHERE m.run_id = %s AND m.state = 'open'"
+        f" AND e.keep_until > {facts.clock()} AND {NOT_CONSUMED} ORDER BY m.ordinal, e.received_at, e.id LIMIT 1"
     )
-    return [row["id"] for row in read.many("events")]
+    return {
+        "early_member": Part("wait_member", f"t.id = (SELECT m.id {meeting})", (run_id,), many=True),
+        "early_event": Part("event", f"t.id = (SELECT e.id {meeting})", (run_id,), many=True),
+    }
 
 
 def unmet(limit: int) -> list[UUID]:
@@ -207,10 +203,9 @@ def _check(spec: EventSpec) -> None:
 
 def _store(caller: Caller, spec: EventSpec) -> tuple[UUID, bool]:
     """(the event's row id, whether this call made it)."""
-    known = _known(caller, spec)
+    known, now = _known(caller, spec)
     if known is not None:
         return known, False
-    now = facts.read().now
     mint = minter(now)
     event_id = mint()
     body = Body(mint(), secrets.token_bytes(SALT_BYTES), spec.data, spec.media)
@@ -242,14 +237,15 @@ def _store(caller: Caller, spec: EventSpec) -> tuple[UUID, bool]:
     except Conflict as found:
         if found.constraint != "event_unique":
             raise
-        twin = _known(caller, spec)
+        twin, _ = _known(caller, spec)
         if twin is None:
             raise
         return twin, False
     return event_id, True
 
 
-def _known(caller: Caller, spec: EventSpec) -> UUID | None:
+def _known(caller: Caller, spec: EventSpec) -> tuple[UUID | None, datetime]:
+    """The event of this identity, if there is one, and the record's clock. Raises LedgerError `event-differs`."""
     identity = (caller.tenant_id, spec.source, spec.id)
     read = facts.read(
         event=Part("event", "t.tenant_id = %s AND t.source = %s AND t.event_id = %s", identity),
@@ -261,7 +257,7 @@ def _known(caller: Caller, spec: EventSpec) -> UUID | None:
     )
     event = read.row("event")
     if event is None:
-        return None
+        return None, read.now
     if not _same(event, read.row("body"), spec):
         raise LedgerError(
             "event-differs",
@@ -269,8 +265,7 @@ def _known(caller: Caller, spec: EventSpec) -> UUID | None:
             "Give each event an id of its own; repeat one only unchanged.",
             event=str(event["id"]),
         )
-    known: UUID = event["id"]
-    return known
+    return event["id"], read.now
 
 
 def _same(event: Row, body: Row | None, spec: EventSpec) -> bool:
@@ -280,17 +275,3 @@ def _same(event: Row, body: Row | None, spec: EventSpec) -> bool:
         return True
     told: bytes = body["commitment"]
     return commit(body["salt"], spec.data) == told and body["media"] == spec.media
-
-
-def _late(event_id: UUID) -> bool:
-    """Did a wait of this shape close without it?"""
-    read: Facts = facts.read(
-        member=Part(
-            "wait_member",
-            f"t.id = (SELECT m.id FROM ledger_event e JOIN ledger_wait_member m ON {MATCHES}"
-            " WHERE e.id = %s AND m.state = 'closed' LIMIT 1)",
-            (event_id,),
-        )
-    )
-    row: Any = read.row("member")
-    return row is not None

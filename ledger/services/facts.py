@@ -7,9 +7,10 @@ the other, the head first; a change in between is caught by the head's sequence 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain
 from typing import Any, TypeVar, get_type_hints
 from uuid import UUID
 
@@ -43,6 +44,24 @@ class Part:
             text += f" LIMIT {self.limit}"
         return text
 
+    def about(self, marker: UUID, sql: str, *params: Any) -> Part:
+        """The same part with `sql` and its `params` wherever it has `marker` for a parameter: asked of what the database finds there."""
+        pieces = self.where.split("%s")
+        holes = [sql if param == marker else "%s" for param in self.params]
+        where = "".join(text + hole for text, hole in zip(pieces, [*holes, ""], strict=True))
+        given = [params if param == marker else (param,) for param in self.params]
+        return replace(self, where=where, params=tuple(chain.from_iterable(given)))
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """The same parts of several rows: `ids` is SQL that selects `id`, and `parts` have `marker` where each of these ids belongs."""
+
+    ids: str
+    params: tuple[Any, ...]
+    marker: UUID
+    parts: Mapping[str, Part]
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -74,28 +93,67 @@ def read(**parts: Part) -> Facts:
     return _read_postgres(parts) if connection.vendor == "postgresql" else _read_sqlite(parts)
 
 
+def read_each(each: Each, **parts: Part) -> tuple[Facts, dict[UUID, Facts]]:
+    """Read all parts, and those of each row by its id: one round trip on PostgreSQL, however many rows there are."""
+    return _each_postgres(each, parts) if connection.vendor == "postgresql" else _each_sqlite(each, parts)
+
+
 def _read_postgres(parts: Mapping[str, Part]) -> Facts:
-    pieces = []
-    params: list[Any] = []
-    for part in parts.values():
-        wrapped = f"(SELECT coalesce(json_agg(row_to_json(q)), '[]') FROM ({part.sql()}) q)"
-        pieces.append(wrapped if part.many else f"(SELECT row_to_json(q) FROM ({part.sql()}) q)")
-        params.extend(part.params)
+    document = _document([_wrapped(part) for part in parts.values()], [part.params for part in parts.values()])
+    return _facts(datetime.fromisoformat(document[0]), parts, document[1:])
+
+
+def _each_postgres(each: Each, parts: Mapping[str, Part]) -> tuple[Facts, dict[UUID, Facts]]:
+    of_row = [part.about(each.marker, "each_row.id") for part in each.parts.values()]
+    rows = (
+        f"(SELECT coalesce(json_agg(json_build_array({', '.join(['each_row.id', *map(_wrapped, of_row)])})), '[]')"
+        f" FROM ({each.ids}) each_row)"
+    )
+    document = _document(
+        [rows, *map(_wrapped, parts.values())],
+        [*(part.params for part in of_row), each.params, *(part.params for part in parts.values())],
+    )
+    now = datetime.fromisoformat(document[0])
+    found = {UUID(row[0]): _facts(now, each.parts, row[1:]) for row in document[1]}
+    return _facts(now, parts, document[2:]), found
+
+
+def _wrapped(part: Part) -> str:
+    """A part as one JSON value, null for no rows. Kept short: the driver remembers only statements below 4,096 characters."""
+    if part.many and part.limit is not None:
+        return f"(SELECT json_agg(q) FROM ({part.sql()}) q)"
+    order = f" ORDER BY {part.order}" if part.order else ""
+    among = f"FROM {tables()[part.table].name} t WHERE {part.where}"
+    if part.many:
+        return f"(SELECT json_agg(t{order}) {among})"
+    return f"(SELECT row_to_json(t) {among}{order} LIMIT 1)"
+
+
+def _document(pieces: Sequence[str], params: Sequence[Sequence[Any]]) -> list[Any]:
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT json_build_array({', '.join(['ledger_clock()', *pieces])})::text", params)
-        document = orjson.loads(cursor.fetchone()[0])
+        cursor.execute(
+            f"SELECT json_build_array({', '.join(['ledger_clock()', *pieces])})::text",
+            list(chain.from_iterable(params)),
+        )
+        document: list[Any] = orjson.loads(cursor.fetchone()[0])
+        return document
+
+
+def _facts(now: datetime, parts: Mapping[str, Part], values: Sequence[Any]) -> Facts:
     rows = {}
-    for (name, part), value in zip(parts.items(), document[1:], strict=True):
+    for (name, part), value in zip(parts.items(), values, strict=True):
         table = tables()[part.table]
-        rows[name] = [_from_json(table, row) for row in value] if part.many else _from_json(table, value)
-    return Facts(datetime.fromisoformat(document[0]), rows)
+        rows[name] = [_from_json(table, row) for row in value or ()] if part.many else _from_json(table, value)
+    return Facts(now, rows)
 
 
 def _from_json(table: Table, row: Row | None) -> Any:
     if row is None:
         return None
-    columns = table.columns
-    return {name: columns[name].from_json(value) for name, value in row.items()}
+    for name, convert in table.converted:
+        if row[name] is not None:
+            row[name] = convert(row[name])
+    return row
 
 
 def _read_sqlite(parts: Mapping[str, Part]) -> Facts:
@@ -113,6 +171,18 @@ def _read_sqlite(parts: Mapping[str, Part]) -> Facts:
             ]
             rows[name] = found if part.many else (found[0] if found else None)
     return Facts(now, rows)
+
+
+def _each_sqlite(each: Each, parts: Mapping[str, Part]) -> tuple[Facts, dict[UUID, Facts]]:
+    with connection.cursor() as cursor:
+        cursor.execute(each.ids, [to_sqlite(value) for value in each.params])
+        ids = [UUID(str(row[0])) for row in cursor.fetchall()]
+    found = {}
+    for each_id in ids:
+        found[each_id] = _read_sqlite(
+            {name: part.about(each.marker, "%s", each_id) for name, part in each.parts.items()}
+        )
+    return _read_sqlite(parts), found
 
 
 def clock() -> str:

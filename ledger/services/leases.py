@@ -11,7 +11,7 @@ from django.db import connection, transaction
 
 from ledger.domain import leases as rules
 from ledger.domain.change import Change
-from ledger.domain.errors import Late, LedgerError, Moved
+from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
 from ledger.domain.leases import Candidate, Offer
 from ledger.domain.runs import (
@@ -27,7 +27,6 @@ from ledger.domain.runs import (
 )
 from ledger.domain.views import RunView
 from ledger.services import facts, packets, workers, writer
-from ledger.services.conflicts import Conflict
 from ledger.services.contracts import writes
 from ledger.services.drafts import head_draft, run_draft
 from ledger.services.facts import Facts, Part
@@ -48,19 +47,20 @@ LOOKED_AT = 20
 def claim(caller: Caller, offer: Offer) -> list[Packet]:
     """Take up to `offer.limit` ready runs that one of the offered versions may go on with. Answers their resume packets, maybe none.
 
-    Three round trips for one run: candidates, the claim, the packet. Raises LedgerError `scope-missing`.
+    Three round trips for any number of runs: candidates, all claims, packets. A run that another claimer takes at the same time is in that
+    one's answer only; where runs are left, the next ones are tried. Raises LedgerError `scope-missing`.
     """
     caller.needs(Scope.RUNS_WORK)
     if caller.key_id is None or not offer.versions:
         raise LedgerError("invalid", "an offer names a key and at least one workflow with versions", "Send offers.")
     workers.note(caller, offer)
     read = _candidates(caller, offer)
+    left = _spread(read, offer)
     taken: list[UUID] = []
-    for candidate in _spread(read, offer):
-        if len(taken) == offer.limit:
-            break
-        if _take(caller, offer, read, candidate):
-            taken.append(candidate.head.run_id)
+    while left and len(taken) < offer.limit:
+        wanted = offer.limit - len(taken)
+        taken += _take(caller.key_id, caller, offer, read, left[:wanted])
+        left = left[wanted:]
     return packets.of(caller.tenant_id, taken) if taken else []
 
 
@@ -110,25 +110,21 @@ def _spread(read: Facts, offer: Offer) -> list[Candidate]:
     return found[turn:] + found[:turn]
 
 
-def _take(caller: Caller, offer: Offer, read: Facts, candidate: Candidate) -> bool:
-    version = rules.fitting_version(candidate, offer)
-    if version is None or caller.key_id is None:
-        return False
-    if candidate.clearance.valid_until <= read.now:
-        _send_back(candidate.head.run_id, caller.tenant_id)
-        return False
-    draft = head_draft(candidate.head, read.now, caller.actor, "run.claim")
-    rules.claim(draft, candidate, version, offer.worker_id, caller.key_id, offer.seconds)
-    return _won(draft.change())
-
-
-def _won(change: Change) -> bool:
-    """One of several claimers wins; the others go on to the next candidate."""
-    try:
-        writer.apply(change)
-    except (Moved, Late, Conflict):
-        return False
-    return True
+def _take(key_id: UUID, caller: Caller, offer: Offer, read: Facts, candidates: Sequence[Candidate]) -> list[UUID]:
+    """The runs among these that this worker now holds. One of several claimers wins a run; the others find its record moved."""
+    changes: list[Change] = []
+    for candidate in candidates:
+        version = rules.fitting_version(candidate, offer)
+        if version is None:
+            continue
+        if candidate.clearance.valid_until <= read.now:
+            _send_back(candidate.head.run_id, caller.tenant_id)
+            continue
+        draft = head_draft(candidate.head, read.now, caller.actor, "run.claim")
+        rules.claim(draft, candidate, version, offer.worker_id, key_id, offer.seconds)
+        changes.append(draft.change())
+    written = writer.apply_each(changes)
+    return [change.stream.id for change, done in zip(changes, written, strict=True) if done is not None]
 
 
 def _send_back(run_id: UUID, tenant_id: UUID) -> None:

@@ -92,12 +92,6 @@ def run(caller: Caller, run_id: UUID) -> Run:
     return found
 
 
-def run_of_tenant(caller: Caller, run_id: UUID) -> Run:
-    """A run that the caller has just started: they know it, whatever else they may read."""
-    found: Run = Run.objects.of(caller.tenant_id).select_related("head", "workflow").get(pk=run_id)
-    return found
-
-
 def missing(what: str) -> LedgerError:
     """The same words for what isn't there and for what the caller may not see."""
     return LedgerError(

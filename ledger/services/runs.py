@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from ledger.domain import starts
@@ -22,8 +23,13 @@ from ledger.services.ids import minter, new_body, new_id
 
 @dataclass(frozen=True, slots=True)
 class Started:
+    """`run` and `head` are rows by column, as the call left them or as a repeat found them; `workflow` is a name."""
+
     run_id: UUID
     created: bool
+    workflow: str
+    run: Mapping[str, Any]
+    head: Mapping[str, Any]
 
 
 @writes(
@@ -51,7 +57,9 @@ def start(caller: Caller, spec: StartSpec) -> Started:
         starts.start(
             draft, spec, version, accepted_versions(versions, version.version), _beginning(caller, read, draft, spec)
         )
-        return draft.change(), Started(draft.stream.id, created=True)
+        change = draft.change()
+        run = next(insert.row for insert in change.inserts if insert.table == "run")
+        return change, Started(draft.stream.id, True, spec.workflow, run, change.head)
 
     answer, _ = writer.settle(lambda: _read(caller, spec), rule, again=frozenset({"run_key_unique"}))
     return answer
@@ -63,6 +71,8 @@ def _read(caller: Caller, spec: StartSpec) -> Facts:
     return facts.read(
         tenant=Part("tenant_head", "t.tenant_id = %s", (tenant,)),
         run=Part("run", "t.tenant_id = %s AND t.idempotency_key = %s", (tenant, spec.idempotency_key)),
+        head=Part("run_head", f"t.run_id = {by_key.format('id')}", (tenant, spec.idempotency_key)),
+        workflow_of_run=Part("workflow_type", f"t.id = {by_key.format('workflow_id')}", (tenant, spec.idempotency_key)),
         about=Part("body", f"t.id = {by_key.format('about_id')}", (tenant, spec.idempotency_key)),
         workflow=Part("workflow_type", "t.tenant_id = %s AND t.name = %s", (tenant, spec.workflow)),
         versions=Part(
@@ -76,8 +86,8 @@ def _read(caller: Caller, spec: StartSpec) -> Facts:
 
 
 def _replay(read: Facts, spec: StartSpec) -> Started | None:
-    run, about = read.row("run"), read.row("about")
-    if run is None or about is None:
+    run, about, head, workflow = (read.row(part) for part in ("run", "about", "head", "workflow_of_run"))
+    if run is None or about is None or head is None or workflow is None:
         return None
     if about["erased_at"] is None and commit(about["salt"], _about(spec)) != about["commitment"]:
         raise LedgerError(
@@ -86,7 +96,7 @@ def _replay(read: Facts, spec: StartSpec) -> Started | None:
             "Send the first content again, or use a new key for a new run.",
             run=str(run["id"]),
         )
-    return Started(run["id"], created=False)
+    return Started(run["id"], False, workflow["name"], run, head)
 
 
 def _check_person(caller: Caller, spec: StartSpec) -> None:

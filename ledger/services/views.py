@@ -14,7 +14,7 @@ from ledger.domain.views import RunRow, RunView
 from ledger.domain.waits import MemberRow, SetRow
 from ledger.domain.wakes import WakeRow
 from ledger.services import facts
-from ledger.services.facts import Facts, Part
+from ledger.services.facts import Each, Facts, Part
 from ledger.services.ports import approvals
 
 _HEAD = "(SELECT h.{} FROM ledger_run_head h WHERE h.run_id = %s)"
@@ -72,6 +72,16 @@ def run_view(run_id: UUID, tenant_id: UUID | None = None, **extra: Part) -> RunV
     port_parts = dict(approvals().parts(run_id))
     read = facts.read(**run_parts(run_id), **port_parts, **extra)
     return to_view(read, tenant_id, (*port_parts, *extra))
+
+
+_EACH = UUID(int=0)
+
+
+def run_views(ids: str, params: tuple[object, ...], **parts: Part) -> tuple[Facts, dict[UUID, RunView]]:
+    """The runs whose ids this SQL selects (as `id`), and the parts beside: one statement on PostgreSQL, however many runs there are."""
+    port_parts = dict(approvals().parts(_EACH))
+    read, each = facts.read_each(Each(ids, params, _EACH, {**run_parts(_EACH), **port_parts}), **parts)
+    return read, {run_id: to_view(one, None, tuple(port_parts)) for run_id, one in each.items()}
 
 
 def to_view(read: Facts, tenant_id: UUID | None, extras: tuple[str, ...]) -> RunView:

@@ -11,7 +11,7 @@ from ledger.domain.change import Change
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow
 from ledger.domain.views import RunView
-from ledger.domain.waits import MemberKind, MemberState, Outcome
+from ledger.domain.waits import Outcome
 from ledger.services import events, facts, ports, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
@@ -60,17 +60,18 @@ def withdrawer(draft: Draft, view: RunView) -> waits.Withdraw:
     dies="What wasn't looked at yet is found by the sweep.",
 )
 def look_after_open(run_id: UUID) -> bool:
-    """Called after the commit that opened a wait: events that came early, and timers that are past. True when the run was woken.
+    """Called after the commit that opened a wait: events that came early, and timers that are past. True when a timer or the deadline was.
 
     The other side does the same after its own commit, so whichever is second finds both; the sweep covers a death in between.
     """
-    view = run_view(run_id)
-    for member in view.members:
-        if member.kind is MemberKind.EVENT and member.state is MemberState.OPEN:
-            for event_id in events.early(view.run.tenant_id, run_id, member):
-                if events.deliver(event_id, member.id):
-                    break
-    return expire_due(run_id)
+    for _ in range(waits.MAX_MEMBERS):
+        view = run_view(run_id, None, **events.early_parts(run_id))
+        early = list(zip(view.extras["early_member"], view.extras["early_event"], strict=True))
+        if not early:
+            break
+        for member, event in early:
+            events.deliver(run_id, member["id"], event["id"], view)
+    return expire_due(run_id, view)
 
 
 @writes(
@@ -81,15 +82,15 @@ def look_after_open(run_id: UUID) -> bool:
     twice="Nothing is due: answers False.",
     dies="The run's wake is a row: the sweep takes it.",
 )
-def expire_due(run_id: UUID) -> bool:
-    """Act on the timers and the deadline of a run's wait, as of now. False when nothing was due."""
+def expire_due(run_id: UUID, view: RunView | None = None) -> bool:
+    """Act on the timers and the deadline of a run's wait, as of now or as of the caller's `view`. False when nothing was due."""
 
     def rule(view: RunView) -> tuple[Change | None, bool]:
         draft = run_draft(view, "system:timer", "wait.due")
         acted = waits.look(draft, view, withdrawer(draft, view))
         return (draft.change(), True) if acted else (None, False)
 
-    return writer.settle(lambda: run_view(run_id), rule)[0]
+    return writer.settle(lambda: run_view(run_id), rule, first=view)[0]
 
 
 def due(limit: int) -> list[UUID]:

@@ -37,7 +37,7 @@ def begin(run_id: UUID) -> WakeRow | None:
     The attempt is counted and committed before any work, so that a checker that dies is counted too.
     """
 
-    def rule(view: RunView) -> tuple[Change | None, UUID | None]:
+    def rule(view: RunView) -> tuple[Change | None, WakeRow | None]:
         wake = view.wake
         if wake is None or not _takeable(wake, view.now):
             return None, None
@@ -45,11 +45,10 @@ def begin(run_id: UUID) -> WakeRow | None:
         if view.head.status is not Status.WAKING:
             wakes.drop(draft, wake)
             return draft.change(), None
-        wakes.begin(draft, wake, timedelta(seconds=settings.RESUMEAPP_CHECK_SECONDS))
-        return draft.change(), wake.id
+        taken = wakes.begin(draft, wake, timedelta(seconds=settings.RESUMEAPP_CHECK_SECONDS))
+        return draft.change(), taken
 
-    taken, _ = writer.settle(lambda: run_view(run_id), rule)
-    return None if taken is None else facts.read(wake=Part("wake", "t.id = %s", (taken,))).one("wake", WakeRow)
+    return writer.settle(lambda: run_view(run_id), rule)[0]
 
 
 def _takeable(wake: WakeRow, now: datetime) -> bool:
@@ -69,7 +68,7 @@ def _takeable(wake: WakeRow, now: datetime) -> bool:
 def apply(run_id: UUID, gathered: Gathered) -> DecisionKind | None:
     """Decide on what was gathered and write it, if head and tenant are still as they were then; otherwise the wake is queued again.
 
-    None when it was queued again, or is no longer this checker's.
+    The writer compares them after the lock, so nothing is read again before. None when it was queued again, or is no longer this checker's.
     """
     decided = decisions.decide(gathered.checks, gathered.facts)
 
@@ -93,7 +92,7 @@ def apply(run_id: UUID, gathered: Gathered) -> DecisionKind | None:
         transitions.apply(draft, view, gathered, decided, ask, withdraw)
         return draft.change(), decided.decision
 
-    return writer.settle(lambda: run_view(run_id), rule)[0]
+    return writer.settle(lambda: run_view(run_id), rule, first=gathered.view)[0]
 
 
 def due(limit: int) -> list[UUID]:

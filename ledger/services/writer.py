@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -33,14 +34,20 @@ MOVED_SQLSTATE = "LM001"
 
 
 def settle(
-    read: Callable[[], F], rule: Callable[[F], tuple[Change | None, A]], *, again: frozenset[str] = frozenset()
+    read: Callable[[], F],
+    rule: Callable[[F], tuple[Change | None, A]],
+    *,
+    first: F | None = None,
+    again: frozenset[str] = frozenset(),
 ) -> tuple[A, Written | None]:
     """Read, decide, write; start again when the record moved in between or one of the named constraints was hit.
 
+    `first` is a reading that the caller has already: the first try goes by it, since the writer compares it with the record anyway.
     Raises LedgerError from the rule, and `busy` when the record kept moving.
     """
     for _ in range(TRIES):
-        change, answer = rule(read())
+        change, answer = rule(read() if first is None else first)
+        first = None
         if change is None:
             return answer, None
         try:
@@ -68,22 +75,60 @@ def apply(change: Change) -> Written:
     return written
 
 
+def apply_each(changes: Sequence[Change]) -> list[Written | None]:
+    """Apply Changes of different streams, each for itself: None for one whose record moved, whose time has passed, or that hit a constraint.
+
+    One round trip on PostgreSQL. There a head that somebody else holds at that moment counts as moved: nobody waits while holding another.
+    """
+    if connection.vendor == "postgresql" and changes:
+        contents = [journal.entry(change, journalled) for change in changes]
+        try:
+            written = _apply_each_postgres(changes, contents)
+        except (Moved, IntegrityError):
+            pass  # A single one spoils the statement for all; one by one, only it is refused.
+        else:
+            for change, done in zip(changes, written, strict=True):
+                if done is not None:
+                    hints.after(change)
+            return written
+    return [_applied(change) for change in changes]
+
+
+def _applied(change: Change) -> Written | None:
+    try:
+        return apply(change)
+    except (Moved, Late, Conflict):
+        return None
+
+
 # PostgreSQL ---------------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
+class _Sql:
+    """A statement in the making: its CTEs with their parameters. `tag` keeps apart the CTEs of several Changes in one statement."""
+
+    tag: str = ""
+    waits: bool = True
+    pieces: list[str] = field(default_factory=list)
+    params: list[Any] = field(default_factory=list)
+
+    def name(self) -> str:
+        """A name for the next CTE."""
+        return f"c{self.tag}_{len(self.pieces)}"
+
+    def add(self, piece: str, *params: Any) -> None:
+        self.pieces.append(piece)
+        self.params += params
+
+
 def _apply_postgres(change: Change, content: bytes) -> Written:
-    sql, params = _statement(change, content)
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(sql, params)
-            found = cursor.fetchone()
-    except DatabaseError as error:
-        if getattr(error.__cause__, "sqlstate", None) == MOVED_SQLSTATE:
-            raise Moved from None
-        raise
-    if found is None:
+    sql = _Sql()
+    answer = _statement(change, content, sql)
+    found = _rows(f"WITH {', '.join(sql.pieces)} {answer}", [*sql.params, 0, len(change.moves)])
+    if not found:
         raise Moved
-    digest, clock, seq, _ = found
+    _, digest, clock, seq, _ = found[0]
     if digest is None:
         if seq == change.expect_seq and change.not_after is not None and clock >= change.not_after:
             raise Late
@@ -91,27 +136,52 @@ def _apply_postgres(change: Change, content: bytes) -> Written:
     return Written(change.expect_seq + 1, bytes(digest), clock)
 
 
-def _statement(change: Change, content: bytes) -> tuple[str, list[Any]]:
+def _apply_each_postgres(changes: Sequence[Change], contents: Sequence[bytes]) -> list[Written | None]:
     pieces: list[str] = []
     params: list[Any] = []
-    _guard(change, pieces, params)
+    answers: list[str] = []
+    for number, (change, content) in enumerate(zip(changes, contents, strict=True)):
+        sql = _Sql(f"_{number}", waits=False)
+        answers.append(_statement(change, content, sql))
+        pieces += sql.pieces
+        params += sql.params
+    for number, change in enumerate(changes):
+        params += [number, len(change.moves)]
+    written: list[Written | None] = [None] * len(changes)
+    for number, digest, clock, _, _ in _rows(f"WITH {', '.join(pieces)} {' UNION ALL '.join(answers)}", params):
+        if digest is not None:
+            written[number] = Written(changes[number].expect_seq + 1, bytes(digest), clock)
+    return written
+
+
+def _rows(sql: str, params: list[Any]) -> list[Any]:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, params)
+            found: list[Any] = cursor.fetchall()
+            return found
+    except DatabaseError as error:
+        if getattr(error.__cause__, "sqlstate", None) == MOVED_SQLSTATE:
+            raise Moved from None
+        raise
+
+
+def _statement(change: Change, content: bytes, sql: _Sql) -> str:
+    """Add the CTEs that write a Change. Answers the SELECT that says what became of it; its parameters are a number and how many rows move."""
+    tag = sql.tag
+    _guard(change, sql)
     for record, rows in _by_table(change.inserts).items():
-        _insert(tables()[record], rows, len(pieces), pieces, params)
+        _insert(tables()[record], rows, sql)
     if change.expect_seq == 0:
-        _open_head(change, content, pieces, params)
-    moved = [
-        _move(tables()[record], moves, len(pieces), pieces, params)
-        for (record, _, _), moves in _by_shape(change.moves).items()
-    ]
+        _open_head(change, content, sql)
+    moved = [_move(tables()[record], moves, sql) for (record, _, _), moves in _by_shape(change.moves).items()]
     if change.expect_seq:
-        _advance_head(change, content, pieces, params)
-    pieces.append(
-        "entry AS (INSERT INTO ledger_journal_entry (tenant_id, kind, stream_id, seq, at, actor, verb, content, digest)"
-        " SELECT %s::uuid, %s, %s::uuid, %s, %s::timestamptz, %s, %s, %s::bytea, sha256(ok.head_digest || %s::bytea)"
-        " FROM ok RETURNING digest)"
-    )
+        _advance_head(change, content, sql)
     stream = change.stream
-    params += [
+    sql.add(
+        f"entry{tag} AS (INSERT INTO ledger_journal_entry (tenant_id, kind, stream_id, seq, at, actor, verb, content, digest)"
+        " SELECT %s::uuid, %s, %s::uuid, %s, %s::timestamptz, %s, %s, %s::bytea, sha256(ok.head_digest || %s::bytea)"
+        f" FROM ok{tag} ok RETURNING digest)",
         stream.tenant,
         str(stream.kind),
         stream.id,
@@ -121,41 +191,37 @@ def _statement(change: Change, content: bytes) -> tuple[str, list[Any]]:
         change.verb,
         content,
         content,
-    ]
-    missed = " + ".join(f"(SELECT count(*) FROM {name})" for name in moved) or "0"
-    sql = (
-        f"WITH {', '.join(pieces)} SELECT (SELECT digest FROM entry), seen.clock, seen.head_seq,"
-        f" CASE WHEN EXISTS (SELECT 1 FROM ok) AND {missed} <> %s THEN ledger_moved() END FROM seen"
     )
-    params.append(len(change.moves))
-    return sql, params
+    missed = " + ".join(f"(SELECT count(*) FROM {name})" for name in moved) or "0"
+    return (
+        f"SELECT %s::int, (SELECT digest FROM entry{tag}), seen.clock, seen.head_seq,"
+        f" CASE WHEN EXISTS (SELECT 1 FROM ok{tag}) AND {missed} <> %s THEN ledger_moved() END FROM seen{tag} seen"
+    )
 
 
-def _guard(change: Change, pieces: list[str], params: list[Any]) -> None:
-    stream = change.stream
+def _guard(change: Change, sql: _Sql) -> None:
+    stream, tag = change.stream, sql.tag
     if change.expect_seq:
         table = tables()[journal.HEAD_TABLE[stream.kind]]
-        pieces.append(
-            f"head AS MATERIALIZED (SELECT h.head_seq, h.head_digest FROM {table.name} h WHERE h.{table.key} = %s FOR UPDATE)"
+        lock = "FOR UPDATE" if sql.waits else "FOR UPDATE SKIP LOCKED"
+        sql.add(
+            f"head{tag} AS MATERIALIZED (SELECT h.head_seq, h.head_digest FROM {table.name} h WHERE h.{table.key} = %s {lock})",
+            stream.id,
         )
-        params.append(stream.id)
     else:
-        pieces.append("head AS MATERIALIZED (SELECT 0::bigint AS head_seq, %s::bytea AS head_digest)")
-        params.append(journal.GENESIS)
-    conditions = ["head_seq = %s"]
-    version = "NULL::bigint"
+        sql.add(f"head{tag} AS MATERIALIZED (SELECT 0::bigint AS head_seq, %s::bytea AS head_digest)", journal.GENESIS)
+    conditions: dict[str, Any] = {"head_seq = %s": change.expect_seq}
+    version: tuple[str, tuple[Any, ...]] = ("NULL::bigint", ())
     if change.tenant_seq is not None:
-        version = "ledger_tenant_seq(%s)"
-        params.append(stream.tenant)
-    params.append(change.expect_seq)
-    if change.tenant_seq is not None:
-        conditions.append("tenant_seq = %s")
-        params.append(change.tenant_seq)
+        version = ("ledger_tenant_seq(%s)", (stream.tenant,))
+        conditions["tenant_seq = %s"] = change.tenant_seq
     if change.not_after is not None:
-        conditions.append("clock < %s")
-        params.append(change.not_after)
-    pieces.append(f"seen AS MATERIALIZED (SELECT head.*, ledger_clock() AS clock, {version} AS tenant_seq FROM head)")
-    pieces.append(f"ok AS MATERIALIZED (SELECT * FROM seen WHERE {' AND '.join(conditions)})")
+        conditions["clock < %s"] = change.not_after
+    sql.add(
+        f"seen{tag} AS MATERIALIZED (SELECT h.*, ledger_clock() AS clock, {version[0]} AS tenant_seq FROM head{tag} h)",
+        *version[1],
+    )
+    sql.add(f"ok{tag} AS MATERIALIZED (SELECT * FROM seen{tag} WHERE {' AND '.join(conditions)})", *conditions.values())
 
 
 def _by_table(inserts: Sequence[Insert]) -> dict[str, list[Mapping[str, Any]]]:
@@ -189,54 +255,57 @@ def _full(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row.get(name, column.default) for name, column in table.columns.items()}
 
 
-def _insert(table: Table, rows: list[Mapping[str, Any]], number: int, pieces: list[str], params: list[Any]) -> None:
+def _insert(table: Table, rows: list[Mapping[str, Any]], sql: _Sql) -> None:
     if table.record == "body":
         # Bytes by arrays: a megabyte of state as hexadecimal JSON would be parsed under the lock.
         names = ("id", "tenant_id", "salt", "content", "commitment", "media", "size")
-        pieces.append(
-            f"i{number} AS (INSERT INTO ledger_body ({', '.join(names)}) SELECT u.* FROM ok, unnest(%s::uuid[], %s::uuid[], %s::bytea[],"
-            " %s::bytea[], %s::bytea[], %s::text[], %s::int[]) u)"
+        sql.add(
+            f"{sql.name()} AS (INSERT INTO ledger_body ({', '.join(names)}) SELECT u.* FROM ok{sql.tag}, unnest(%s::uuid[], %s::uuid[],"
+            " %s::bytea[], %s::bytea[], %s::bytea[], %s::text[], %s::int[]) u)",
+            *([row[name] for row in rows] for name in names),
         )
-        params += [[row[name] for row in rows] for name in names]
         return
-    pieces.append(
-        f"i{number} AS (INSERT INTO {table.name} SELECT u.* FROM ok, json_populate_recordset(NULL::{table.name}, %s::json) u)"
+    sql.add(
+        f"{sql.name()} AS (INSERT INTO {table.name} SELECT u.* FROM ok{sql.tag}, json_populate_recordset(NULL::{table.name}, %s::json) u)",
+        _json([_full(table, row) for row in rows]),
     )
-    params.append(_json([_full(table, row) for row in rows]))
 
 
-def _open_head(change: Change, content: bytes, pieces: list[str], params: list[Any]) -> None:
+def _open_head(change: Change, content: bytes, sql: _Sql) -> None:
     if change.stream.kind is Kind.EVENT:
         return
     table = tables()[journal.HEAD_TABLE[change.stream.kind]]
     row = _full(table, {**change.head, "head_seq": 1, "head_digest": journal.link(journal.GENESIS, content)})
-    pieces.append(
-        f"opened AS (INSERT INTO {table.name} SELECT u.* FROM ok, json_populate_recordset(NULL::{table.name}, %s::json) u)"
+    sql.add(
+        f"{sql.name()} AS (INSERT INTO {table.name} SELECT u.* FROM ok{sql.tag}, json_populate_recordset(NULL::{table.name}, %s::json) u)",
+        _json([row]),
     )
-    params.append(_json([row]))
 
 
-def _move(table: Table, moves: list[Move], number: int, pieces: list[str], params: list[Any]) -> str:
+def _move(table: Table, moves: list[Move], sql: _Sql) -> str:
     sets = ", ".join(f"{name} = u.{name}" for name in sorted(moves[0].set))
     expected = " AND ".join(f"t.{name} IS NOT DISTINCT FROM e.{name}" for name in sorted(moves[0].expect)) or "true"
-    pieces.append(
-        f"m{number} AS (UPDATE {table.name} t SET {sets} FROM ok, json_populate_recordset(NULL::{table.name}, %s::json) u"
+    name = sql.name()
+    sql.add(
+        f"{name} AS (UPDATE {table.name} t SET {sets} FROM ok{sql.tag}, json_populate_recordset(NULL::{table.name}, %s::json) u"
         f" JOIN json_populate_recordset(NULL::{table.name}, %s::json) e ON e.{table.key} = u.{table.key}"
-        f" WHERE t.{table.key} = u.{table.key} AND {expected} RETURNING 1)"
+        f" WHERE t.{table.key} = u.{table.key} AND {expected} RETURNING 1)",
+        _json([{**move.set, table.key: move.key} for move in moves]),
+        _json([{**move.expect, table.key: move.key} for move in moves]),
     )
-    params.append(_json([{**move.set, table.key: move.key} for move in moves]))
-    params.append(_json([{**move.expect, table.key: move.key} for move in moves]))
-    return f"m{number}"
+    return name
 
 
-def _advance_head(change: Change, content: bytes, pieces: list[str], params: list[Any]) -> None:
+def _advance_head(change: Change, content: bytes, sql: _Sql) -> None:
     table = tables()[journal.HEAD_TABLE[change.stream.kind]]
     sets = "".join(f", {name} = n.{name}" for name in change.head)
-    pieces.append(
-        f"advanced AS (UPDATE {table.name} t SET head_seq = ok.head_seq + 1, head_digest = sha256(ok.head_digest || %s::bytea){sets}"
-        f" FROM ok, json_populate_record(NULL::{table.name}, %s::json) n WHERE t.{table.key} = %s)"
+    sql.add(
+        f"{sql.name()} AS (UPDATE {table.name} t SET head_seq = ok.head_seq + 1, head_digest = sha256(ok.head_digest || %s::bytea){sets}"
+        f" FROM ok{sql.tag} ok, json_populate_record(NULL::{table.name}, %s::json) n WHERE t.{table.key} = %s)",
+        content,
+        orjson.dumps(dict(change.head), default=_json_value).decode(),
+        change.stream.id,
     )
-    params += [content, orjson.dumps(dict(change.head), default=_json_value).decode(), change.stream.id]
 
 
 # SQLite -------------------------------------------------------------------------------------

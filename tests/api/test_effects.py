@@ -6,16 +6,11 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from ledger.engine import wakes
 from tests.api.conftest import Http, commit_body, entries, proposal, refused
 from tests.clock import Clock
 from tests.world import World
-
-PERMIT, SETTLE = 3, 3
-"""Statements beyond authentication's one: two of the verb, one that reads what the answer shows of the effect."""
 
 
 class Held:
@@ -164,16 +159,6 @@ def test_the_next_owner_must_account_for_what_was_proposed(world: World, http: H
     body = {"fence": packet["fence"], "expect_seq": 3, **proposal("other")}
     refused(http.post(f"/runs/{cleared.run_id}/effects", body, key="q"), 409, "effects-unaccounted")
     assert entries(world) == before
-
-
-@pytest.mark.postgres_only
-def test_round_trips_of_permit_and_settle(cleared: Held) -> None:
-    effect_id = cleared.propose(expect_seq=2).json()["id"]
-    with CaptureQueriesContext(connection) as asked:
-        assert cleared.permit(effect_id).status_code == 200
-    with CaptureQueriesContext(connection) as settled:
-        assert cleared.settle(effect_id, "committed").status_code == 200
-    assert (len(asked) - 1, len(settled) - 1) == (PERMIT, SETTLE)
 
 
 # Other refusals ---------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
-from django.test.utils import CaptureQueriesContext
 
 from approvals.services import requests
 from approvals.services.decisions import DecisionAnswer
@@ -24,7 +23,6 @@ from tests.world import World
 
 pytestmark = pytest.mark.postgres_only
 Act = Callable[[], Any]
-MOST_ROUND_TRIPS = 9
 
 
 def outcome(act: Act) -> Any:
@@ -202,14 +200,3 @@ def test_a_right_that_is_taken_between_reading_and_writing_stops_the_vote(world:
         refusal = outcome(lambda: ask.decide(world.alice))
     assert removed.is_set() and isinstance(refusal, LedgerError) and refusal.code == "not-found"
     assert not ask.votes and not ask.grants and whole(ask)
-
-
-def test_a_decision_takes_at_most_nine_round_trips(world: World) -> None:
-    ask = asked(world, rule(quorum=2))
-    now = ask.request
-    seen = {"seen_digest": bytes(now.digest), "seen_revision": now.revision}
-    for voter in (world.alice, world.bob):
-        with CaptureQueriesContext(connection) as queries:
-            ask.decide(voter, **seen)
-        assert len(queries) <= MOST_ROUND_TRIPS, [query["sql"][:60] for query in queries]
-    assert ask.request.state == "approved"

@@ -119,7 +119,7 @@ def test_a_holder_past_its_lease_may_commit_until_the_lapse_is_applied(world: Wo
 def test_a_commit_that_keeps_the_lease_is_cleared_from_database_facts(world: World) -> None:
     packet = world.claimed_run()
     committed = world.commit(packet, Next(NextKind.GO_ON, "think"))
-    assert committed.status == "running" and committed.fence == packet.fence and committed.clearance_id
+    assert committed.status == "running" and committed.fence == packet.fence and committed.clearance
 
 
 def test_a_transition_that_names_a_target_must_be_cleared_by_a_wake(world: World) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
-from ledger.domain.effects import EffectState, LookAnswer, Settled, SettleSpec
+from ledger.domain.effects import EffectState, LookAnswer
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller
 from ledger.domain.runs import Status
@@ -18,7 +17,7 @@ from ledger.models import EffectReport, Permit
 from ledger.services import effects, facts, leases, verify
 from ledger.services.effects import Looked
 from tests.clock import Clock
-from tests.meeting import Act, race
+from tests.meeting import race
 from tests.services.issuing import DONE, PAY, issuing, lapse, opened, paying, state
 from tests.world import World
 
@@ -148,20 +147,3 @@ def test_two_looks_at_once_settle_the_effect_once(open_world: World, clock: Cloc
     assert first.state is second.state is EffectState.COMMITTED
     assert [counted for kind, _, counted in reports(open_world, effect) if kind == "lookup"] == [True, False]
     assert verify.run(packet.run.id).faults == []
-
-
-@pytest.mark.parametrize("verb", ["permit", "settle", "withdraw", "look"])
-def test_each_verb_takes_two_round_trips(open_world: World, verb: str) -> None:
-    packet = issuing(open_world, PAY, replace(PAY, name="other"))
-    pay, other = (open_world.effect(packet.run.id, name).pk for name in ("pay", "other"))
-    effects.permit(open_world.caller, other, packet.fence)
-    now, caller = facts.read().now, open_world.caller
-    acts: dict[str, Act] = {
-        "permit": lambda: effects.permit(caller, pay, packet.fence),
-        "settle": lambda: effects.settle(caller, other, SettleSpec(1, Settled.UNKNOWN), packet.fence),
-        "withdraw": lambda: effects.withdraw(caller, pay, packet.fence),
-        "look": lambda: effects.look(other, Looked(LookAnswer.CANNOT_TELL, now, 1)),
-    }
-    with CaptureQueriesContext(connection) as queries:
-        acts[verb]()
-    assert len(queries) == 2

@@ -99,7 +99,7 @@ def test_code_that_renames_an_effect_meets_the_recorded_one_and_may_take_its_out
     with pytest.raises(LedgerError) as refused:
         effects.propose(open_world.caller, packet.run.id, packet.fence, seq, renamed, None, "k")
     assert refused.value.code == "effects-unaccounted" and refused.value.facts["effects"] == ["pay"]
-    taken = effects.accept_named(open_world.caller, packet.run.id, "pay", packet.fence)
+    taken = effects.accept_named(open_world.caller, packet.run.id, "pay", packet.fence).row
     assert taken.state is EffectState.COMMITTED and taken.reference == "rf_1"
     made = effects.propose(open_world.caller, packet.run.id, packet.fence, seq, renamed, None, "k")
     assert made.new and made.effect.key != taken.key
@@ -110,9 +110,9 @@ def test_a_withdrawn_effect_gets_no_permit(open_world: World) -> None:
     effect = open_world.effect(packet.run.id)
     with pytest.raises(LedgerError, match="stale-fence"):
         effects.withdraw(open_world.caller, effect.pk, Fence(0, 1))
-    gone = effects.withdraw(open_world.caller, effect.pk, packet.fence)
+    gone = effects.withdraw(open_world.caller, effect.pk, packet.fence).row
     assert (gone.state, gone.cause) == (EffectState.WITHDRAWN, "by_agent")
-    assert effects.withdraw(open_world.caller, effect.pk, packet.fence).state is EffectState.WITHDRAWN
+    assert effects.withdraw(open_world.caller, effect.pk, packet.fence).row.state is EffectState.WITHDRAWN
     with pytest.raises(LedgerError, match="wrong-state"):
         effects.permit(open_world.caller, effect.pk, packet.fence)
 

@@ -160,7 +160,7 @@ def test_an_event_that_matched_a_wait_which_has_gone_is_there_for_the_next(world
     clock.shift(11)
     waits.expire_due(first)
     received = events.receive(world.caller, paid("e1"))
-    assert not events.deliver(received.event_id, lost.id)
+    assert not events.deliver(first, lost.id, received.event_id)
     second = waiting(world, MemberSpec(MemberKind.EVENT, type="order.paid", since=facts.read().now - DAY))
     assert world.head(second).status == "waking" and deliveries(world, second) == 1
 

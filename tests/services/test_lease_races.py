@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -46,6 +48,16 @@ def test_the_loser_of_a_claim_gets_the_next_run_and_not_nothing(world: World) ->
     first, second = race(lambda: leases.claim(world.caller, offers[0]), lambda: leases.claim(world.caller, offers[1]))
     assert {packet.run.id for packet in (*first, *second)} == runs
     assert len(first) == len(second) == 1
+
+
+def test_of_several_runs_claimed_at_once_the_loser_gets_what_the_winner_left(world: World) -> None:
+    runs = {world.start_run() for _ in range(5)}
+    worker = uuid4()
+    several, one = replace(world.offer("1", worker=worker), limit=5), replace(world.offer("1", worker=worker), limit=2)
+    first, second = race(lambda: leases.claim(world.caller, one), lambda: leases.claim(world.caller, several))
+    won, left = {packet.run.id for packet in first}, {packet.run.id for packet in second}
+    assert (len(first), len(second)) == (2, 3) and won | left == runs and not won & left
+    assert all(verify.run(run_id).faults == [] for run_id in runs)
 
 
 def test_two_reapers_of_one_lease_end_it_once(world: World, clock: Clock) -> None:

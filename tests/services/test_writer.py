@@ -98,6 +98,29 @@ def test_a_violated_constraint_is_named_and_nothing_is_written(world: World) -> 
     assert _rows(world, first) == before
 
 
+def test_of_several_changes_each_is_written_or_refused_for_itself(world: World) -> None:
+    good, moved, late, taken, last = (world.start_run() for _ in range(5))
+    row = facts.read(run=facts.Part("run", "t.id = %s", (taken,))).row("run")
+    assert row is not None
+    twin = {**row, "id": uuid4()}
+    spoiled = (
+        _change(world, moved, expect_seq=world.head(moved).head_seq + 1),
+        _change(world, late, not_after=facts.read().now),
+    )
+    for more in ((), (_change(world, taken, inserts=(Insert("run", twin),)),)):
+        before = {run_id: world.head(run_id).head_seq for run_id in (good, moved, late, taken, last)}
+        written = writer.apply_each([_change(world, good), *spoiled, *more, _change(world, last)])
+        assert [done is not None for done in written] == [True, False, False, *(False for _ in more), True]
+        after = {run_id: world.head(run_id).head_seq for run_id in before}
+        assert [after[run_id] - before[run_id] for run_id in before] == [1, 0, 0, 0, 1]
+        assert [done.digest for done in written if done] == [bytes(world.head(r).head_digest) for r in (good, last)]
+        assert all(verify.run(run_id).faults == [] for run_id in before)
+
+
+def test_no_changes_are_no_statement(world: World) -> None:
+    assert writer.apply_each([]) == []
+
+
 def test_an_unknown_column_is_a_fault_of_ours_and_is_said_aloud(world: World) -> None:
     run_id = world.start_run()
     with pytest.raises(ValueError, match="no columns"):
@@ -171,6 +194,29 @@ def test_the_clock_is_read_after_the_lock_and_not_while_waiting_for_it(world: Wo
     assert change.not_after is not None
     assert waiting[0] < change.not_after, "it began before its time was over and waited for the lock"
     assert isinstance(result, Late)
+
+
+@pytest.mark.postgres_only
+def test_of_several_changes_one_whose_head_is_held_is_passed_over(world: World) -> None:
+    free, busy = world.start_run(), world.start_run()
+    changes = [_change(world, busy), _change(world, free)]
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM ledger_run_head WHERE run_id = %s FOR UPDATE", [busy])
+            held.set()
+            assert done.wait(20)
+
+    def write() -> Any:
+        assert held.wait(20)
+        try:
+            return writer.apply_each(changes)
+        finally:
+            done.set()
+
+    _, written = _at_once(hold, write)
+    assert written[0] is None and written[1] is not None, "it waited, or wrote past another's lock"
 
 
 @pytest.mark.postgres_only

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
@@ -27,7 +26,7 @@ class NextBody(Exact):
     wait: WaitBody | None = None
     reason: str = Field(default="", max_length=200)
 
-    def next(self, now: datetime | None) -> Next:
+    def next(self) -> Next:
         """The same as a value of the domain. Raises LedgerError `invalid`."""
         kind = NextKind(self.kind)
         if (self.transition is None) != (kind in ENDS):
@@ -42,7 +41,7 @@ class NextBody(Exact):
                 f"$.next.wait {'is needed' if self.wait is None else 'has no place'} with kind {kind}",
                 "Send a wait exactly with kind wait.",
             )
-        return Next(kind, self.transition or "", self.wait.spec(now) if self.wait else None)
+        return Next(kind, self.transition or "", self.wait.spec() if self.wait else None)
 
 
 class CommitBody(Exact):
@@ -58,14 +57,14 @@ class CommitBody(Exact):
     settle: list[CommitSettleBody] = Field(default=[], max_length=50)
     withdraw: list[UUID] = Field(default=[], max_length=50)
 
-    def spec(self, key: str, document: Mapping[str, Any], now: datetime | None) -> CommitSpec:
-        """The same as a value of the services. `now` is needed where the wait counts from now."""
+    def spec(self, key: str, document: Mapping[str, Any]) -> CommitSpec:
+        """The same as a value of the services. Raises LedgerError `invalid`, `too-large`."""
         return CommitSpec(
             fence=Fence.parse(self.fence),
             expect_seq=self.expect_seq,
             code_version=self.code_version,
             state=self.state,
-            next=self.next.next(now),
+            next=self.next.next(),
             idempotency_key=key,
             document=document,
             propose=[proposal.spec() for proposal in self.propose],
@@ -104,7 +103,7 @@ def clearance_json(row: ClearanceRow | None) -> dict[str, Any] | None:
     return {"id": row.id, "valid_until": row.valid_until, "targets": row.targets, "tools": row.tools}
 
 
-def committed_json(made: Committed, clearance: ClearanceRow | None, effects: Mapping[str, Any]) -> dict[str, Any]:
+def committed_json(made: Committed, effects: Mapping[str, Any]) -> dict[str, Any]:
     """A `CommitAnswer`."""
     return {
         "seq": made.seq,
@@ -113,7 +112,7 @@ def committed_json(made: Committed, clearance: ClearanceRow | None, effects: Map
         "fence": None if made.fence is None else str(made.fence),
         "transition": made.transition,
         "instance": made.instance_id,
-        "clearance": clearance_json(clearance),
+        "clearance": clearance_json(made.clearance),
         "effects": effects,
     }
 

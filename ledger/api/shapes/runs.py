@@ -13,6 +13,7 @@ from ledger.domain.runs import Head
 from ledger.domain.starts import StartSpec
 from ledger.domain.views import RunRow
 from ledger.models import Run, RunHead
+from ledger.services.runs import Started
 
 
 class StartBody(Exact):
@@ -107,6 +108,26 @@ def run_json(run: Run, told: Explanation | None = None) -> dict[str, Any]:
         "moved_at": head.moved_at,
         "attributes": run.attributes,
         "explanation": told and {"sentence": told.sentence, "items": [_item_json(item) for item in told.items]},
+    }
+
+
+def started_json(started: Started) -> dict[str, Any]:
+    """A `RunJSON` of what starting it wrote or found."""
+    run, head = started.run, started.head
+    return {
+        "id": started.run_id,
+        "workflow": started.workflow,
+        "version": head["version"],
+        "task": run["task"],
+        "status": head["status"],
+        "intent": head["intent"],
+        "seq": head["checkpoint_seq"],
+        "transition": head["transition"],
+        "instance": head["instance_id"],
+        "created_at": run["created_at"],
+        "moved_at": head["moved_at"],
+        "attributes": run["attributes"],
+        "explanation": None,
     }
 
 

@@ -62,40 +62,33 @@ class WaitBody(Exact):
     deadline_seconds: Seconds | None = None
     on_deadline: Literal["wake", "cancel", "fail", "hand_off"]
 
-    def relative(self) -> bool:
-        """Does it count from now, by the record's clock?"""
-        timers = [member for member in self.members if isinstance(member, TimerBody)]
-        return self.deadline is None or any(timer.at is None for timer in timers)
-
-    def spec(self, now: datetime | None) -> WaitSpec:
-        """The same as a value of the domain. `now` is needed where it is `relative`. Raises LedgerError `invalid`."""
+    def spec(self) -> WaitSpec:
+        """The same as a value of the domain. Raises LedgerError `invalid`."""
         return WaitSpec(
             mode=SetMode(self.mode),
-            members=tuple(_member(member, now) for member in self.members),
-            deadline=_moment("deadline", self.deadline, self.deadline_seconds, now),
+            members=tuple(_member(member) for member in self.members),
+            deadline=_moment("deadline", self.deadline, self.deadline_seconds),
             on_deadline=OnDeadline(self.on_deadline),
         )
 
 
-def _member(member: ApprovalBody | EventMemberBody | TimerBody | EffectMemberBody, now: datetime | None) -> MemberSpec:
+def _member(member: ApprovalBody | EventMemberBody | TimerBody | EffectMemberBody) -> MemberSpec:
     kind = MemberKind(member.kind)
     if isinstance(member, TimerBody):
-        return MemberSpec(kind, at=_moment("a timer", member.at, member.after_seconds, now))
+        return MemberSpec(kind, at=_moment("a timer", member.at, member.after_seconds))
     if isinstance(member, EventMemberBody):
         return MemberSpec(kind, source=member.source, type=member.type, subject=member.subject, since=member.since)
     return MemberSpec(kind, effect=member.effect)
 
 
-def _moment(what: str, at: datetime | None, seconds: int | None, now: datetime | None) -> datetime:
-    if (at is None) == (seconds is None):
+def _moment(what: str, at: datetime | None, seconds: int | None) -> datetime | timedelta:
+    if at is not None and seconds is None:
+        return at
+    if at is not None or seconds is None:
         raise LedgerError(
             "invalid", f"{what} needs a time or a number of seconds, and not both", "Send exactly one of the two."
         )
-    if at is not None:
-        return at
-    if now is None or seconds is None:
-        raise ValueError("a relative time needs the record's clock")
-    return now + timedelta(seconds=seconds)
+    return timedelta(seconds=seconds)
 
 
 class MemberJSON(BaseModel):

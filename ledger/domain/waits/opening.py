@@ -31,10 +31,11 @@ Ask = Callable[["EffectRow", datetime], str | None]
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """One thing to wait for: `at` for a timer, `effect` (its name) for an approval or an outcome, the rest for an event."""
+    """One thing to wait for: `at` for a timer (a length of time counts from when the wait opens), `effect` (its name) for an approval or an
+    outcome, the rest for an event."""
 
     kind: MemberKind
-    at: datetime | None = None
+    at: datetime | timedelta | None = None
     effect: str = ""
     source: str = ""
     type: str = ""
@@ -44,11 +45,12 @@ class MemberSpec:
 
 @dataclass(frozen=True, slots=True)
 class WaitSpec:
-    """What a run is to wait for. `internal` names one of the engine's own waits."""
+    """What a run is to wait for, at the latest until `deadline` (a length of time counts from when the wait opens). `internal` names one of the
+    engine's own waits."""
 
     mode: SetMode
     members: tuple[MemberSpec, ...]
-    deadline: datetime
+    deadline: datetime | timedelta
     on_deadline: OnDeadline = OnDeadline.WAKE
     internal: str = ""
 
@@ -66,8 +68,9 @@ def open_set(
     """
     check(spec, effects, draft.at)
     wait_id = draft.mint()
+    deadline = moment(spec.deadline, draft.at)
     members = [
-        _member(draft, view, wait_id, ordinal, member, effects, ask, spec.deadline)
+        _member(draft, view, wait_id, ordinal, member, effects, ask, deadline)
         for ordinal, member in enumerate(spec.members)
     ]
     closing = verdict(spec.mode, members)
@@ -81,9 +84,9 @@ def open_set(
         state=state,
         internal=spec.internal,
         cause=cause,
-        deadline=spec.deadline,
+        deadline=deadline,
         on_deadline=spec.on_deadline,
-        due_at=due(spec.deadline, members),
+        due_at=due(deadline, members),
         opened_at=draft.at,
         closed_at=draft.at if closing else None,
     )
@@ -97,28 +100,34 @@ def open_set(
     return wait_id
 
 
+def moment(at: datetime | timedelta, now: datetime) -> datetime:
+    """A time; a length of time counts from `now`."""
+    return now + at if isinstance(at, timedelta) else at
+
+
 def check(spec: WaitSpec, effects: Mapping[str, EffectRow], now: datetime) -> None:
     """Refuse a wait that could never end or names what isn't there. Raises LedgerError `invalid` or `wrong-state`."""
     if not 0 < len(spec.members) <= MAX_MEMBERS:
         raise _invalid(
             f"a wait has 1 to {MAX_MEMBERS} members; this one has {len(spec.members)}", "Name what to wait for."
         )
-    if spec.deadline <= now:
+    deadline = moment(spec.deadline, now)
+    if deadline <= now:
         raise _invalid("the wait's deadline has passed", "Give a deadline in the future.")
-    if spec.deadline - now > LONGEST_WAIT:
+    if deadline - now > LONGEST_WAIT:
         raise _invalid("the wait's deadline is more than ten years away", "Give a deadline that somebody will see.")
     named: set[tuple[str, str]] = set()
     for member in spec.members:
-        _check_member(member, spec, effects)
+        _check_member(member, effects, deadline, now)
         if member.effect:
             if (member.kind, member.effect) in named:
                 raise _invalid(f"the wait names {member.kind} {member.effect!r} twice", "Name each once.")
             named.add((member.kind, member.effect))
 
 
-def _check_member(member: MemberSpec, spec: WaitSpec, effects: Mapping[str, EffectRow]) -> None:
+def _check_member(member: MemberSpec, effects: Mapping[str, EffectRow], deadline: datetime, now: datetime) -> None:
     if member.kind is MemberKind.TIMER:
-        if member.at is None or member.at > spec.deadline:
+        if member.at is None or moment(member.at, now) > deadline:
             raise _invalid(
                 "a timer needs a time that isn't after the wait's deadline", "Move the timer or the deadline."
             )
@@ -154,8 +163,9 @@ def _member(
     deadline: datetime,
 ) -> MemberRow:
     effect = effects.get(spec.effect) if spec.effect else None
+    due_at = None if spec.at is None else moment(spec.at, draft.at)
     outcome = ""
-    if spec.kind is MemberKind.TIMER and spec.at is not None and spec.at <= draft.at:
+    if spec.kind is MemberKind.TIMER and due_at is not None and due_at <= draft.at:
         outcome = Outcome.DUE
     elif effect is not None and spec.kind is MemberKind.APPROVAL:
         outcome = ask(effect, deadline) or ""
@@ -169,7 +179,7 @@ def _member(
         kind=spec.kind,
         state=state_of(outcome),
         outcome=outcome,
-        due_at=spec.at,
+        due_at=due_at,
         effect_id=effect.id if effect else None,
         event_source=spec.source,
         event_type=spec.type,

@@ -1,21 +1,19 @@
 """Effects as services: the holder's verbs, the reconciler's, a person's verdict, and readings."""
 
+from ledger.services.effects.accounting import accept, accept_named, withdraw
 from ledger.services.effects.holding import (
     PermitAnswer,
     ProposalAnswer,
     SettleAnswer,
-    accept,
-    accept_named,
     permit,
     propose,
     propose_in,
     settle,
     settle_in,
-    withdraw,
     withdraw_in,
     withdrawer,
 )
-from ledger.services.effects.reading import Due, EffectView, due, get, of_same_name
+from ledger.services.effects.reading import Due, EffectView, due, get
 from ledger.services.effects.reconciling import RECONCILER, Looked, begin_replay, lapse, look, verdict
 
 __all__ = [
@@ -33,7 +31,6 @@ __all__ = [
     "get",
     "lapse",
     "look",
-    "of_same_name",
     "permit",
     "propose",
     "propose_in",

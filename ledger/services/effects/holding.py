@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -26,25 +25,28 @@ from ledger.domain.effects import (
 )
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
-from ledger.domain.runs import Fence, Status, check_fence, check_holder
+from ledger.domain.runs import Fence, Status
 from ledger.domain.views import RunView
 from ledger.domain.waits.closing import Withdraw
-from ledger.services import facts, keys, writer
-from ledger.services.contracts import NO_ENTRY, writes
+from ledger.services import committed, facts, keys, writer
+from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.effects.reading import (
     Seat,
     body_of,
+    check_held,
+    content_parts,
     inactive,
     newest_seen,
-    of_same_name,
     permit_parts,
     report_parts,
     seat,
+    shown,
     with_grants,
 )
 from ledger.services.facts import Part
 from ledger.services.ids import new_body
+from ledger.services.packets import EffectFacts
 from ledger.services.ports import approvals
 from ledger.services.views import run_view
 
@@ -61,6 +63,9 @@ class PermitAnswer:
     precondition: str
     request: bytes
     new: bool
+    shown: EffectFacts
+    now: datetime
+    """The record's clock, read after the permit was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,7 @@ class ProposalAnswer:
     effect: EffectRow
     seq: int
     new: bool
+    shown: EffectFacts
 
 
 def withdrawer(draft: Draft, view: RunView) -> Withdraw:
@@ -81,9 +87,9 @@ def withdrawer(draft: Draft, view: RunView) -> Withdraw:
 
 
 def propose_in(draft: Draft, view: RunView, spec: ProposalSpec, seen: SeenVersion | None) -> EffectRow:
-    """Propose within a Change. The view must have been read with `of_same_name` for the spec's name."""
+    """Propose within a Change. The view must have been read with `committed.parts` for the spec's name."""
     recorded = view.named(spec.name)
-    known = body_of(view.extras["same_name"], recorded.request_id) if recorded else None
+    known = body_of(view.extras["contents"], recorded.request_id) if recorded else None
     return rules.propose(draft, view, spec, seen, known, new_body(spec.request, view.now))
 
 
@@ -113,11 +119,6 @@ def withdraw_in(draft: Draft, view: RunView, effect: EffectRow, cause: WithdrawC
     moved = rules.withdraw(draft, view, effect, cause)
     approvals().withdraw(draft, view, frozenset({effect.id}), str(cause))
     return moved
-
-
-def _check_held(caller: Caller, view: RunView, fence: Fence) -> None:
-    check_fence(view.head, fence)
-    check_holder(view, caller.agent_id)
 
 
 def _told(view: RunView) -> list[ReportRow]:
@@ -154,8 +155,8 @@ def propose(
 
     def rule(view: RunView) -> tuple[Change | None, ProposalAnswer]:
         if (repeat := _repeat(view, spec)) is not None:
-            return None, ProposalAnswer(repeat, view.head.checkpoint_seq, False)
-        _check_held(caller, view, fence)
+            return None, ProposalAnswer(repeat, view.head.checkpoint_seq, False, shown(view, repeat, None))
+        check_held(caller, view, fence)
         if view.head.checkpoint_seq != expect_seq:
             raise LedgerError(
                 "wrong-sequence",
@@ -167,19 +168,14 @@ def propose(
         before = view.named(spec.name)
         effect = propose_in(draft, view, spec, observation)
         if before is not None:
-            return (draft.change() if effect != before else None), ProposalAnswer(effect, expect_seq, False)
+            change = draft.change() if effect != before else None
+            return change, ProposalAnswer(effect, expect_seq, False, shown(view, effect, change))
         _checkpoint(draft, view, fence)
-        return draft.change(), ProposalAnswer(effect, expect_seq + 1, True)
+        change = draft.change()
+        return change, ProposalAnswer(effect, expect_seq + 1, True, shown(view, effect, change))
 
     parts = {
-        **of_same_name(run_id, [spec.name]),
-        "by_key": Part("effect", "t.run_id = %s AND t.call_key = %s", (run_id, call_key), many=True),
-        "by_key_body": Part(
-            "body",
-            "t.id IN (SELECT e.request_id FROM ledger_effect e WHERE e.run_id = %s AND e.call_key = %s)",
-            (run_id, call_key),
-            many=True,
-        ),
+        **committed.parts(run_id, [spec.name], [], call_key),
         "last": Part("checkpoint", "t.run_id = %s", (run_id,), many=True, order="t.seq DESC", limit=1),
     }
     answer, _ = writer.settle(
@@ -189,10 +185,11 @@ def propose(
 
 
 def _repeat(view: RunView, spec: ProposalSpec) -> EffectRow | None:
-    if not view.extras["by_key"]:
+    row = next((row for row in view.extras["shown"] if row["call_key"] == spec.call_key), None)
+    if row is None:
         return None
-    effect = facts.load(EffectRow, view.extras["by_key"][0])
-    known = body_of(view.extras["by_key_body"], effect.request_id)
+    effect = facts.load(EffectRow, row)
+    known = body_of(view.extras["contents"], effect.request_id)
     target = view.targets[effect.target_id]
     same = (effect.name, effect.tool, target.name, effect.resource, effect.tool_digest)
     if same != (spec.name, spec.tool, spec.target, spec.resource, spec.tool_digest) or not (
@@ -245,7 +242,7 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
 
     def rule(at: Seat) -> tuple[Change | None, PermitAnswer | LedgerError]:
         view = with_grants(at.view, at.view.extras["usable"])
-        _check_held(caller, view, fence)
+        check_held(caller, view, fence)
         keys.check_live(view.extras["asking_key"], view.now)
         ask = _ask(caller, view, fence, observation)
         draft = run_draft(view, caller.actor, "effect.permit", fresh_authority=True)
@@ -257,12 +254,14 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
             draft = run_draft(view, caller.actor, "effect.refuse", fresh_authority=True)
             rules.send_to_wake(draft, view, at.effect, refusal, ask)
             return draft.change(), refusal
-        return (draft.change() if new else None), _permitted(view, effect, given, new)
+        change = draft.change() if new else None
+        return change, _permitted(view, effect, given, change)
 
-    answer, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **permit_parts(effect_id, caller.key_id)), rule)
+    parts = permit_parts(effect_id, caller.key_id)
+    answer, written = writer.settle(lambda: seat(effect_id, caller.tenant_id, **parts), rule)
     if isinstance(answer, LedgerError):
         raise answer
-    return answer
+    return answer if written is None else replace(answer, now=written.clock)
 
 
 def _ask(caller: Caller, view: RunView, fence: Fence, observation: SeenVersion | None) -> PermitAsk:
@@ -285,8 +284,8 @@ def _doubted(view: RunView, effect: EffectRow, ask: PermitAsk) -> PermitAsk:
     return ask if grant is None else replace(ask, doubt=approvals().still_good(grant, view))
 
 
-def _permitted(view: RunView, effect: EffectRow, given: PermitRow, new: bool) -> PermitAnswer:
-    request = body_of(view.extras["request"], effect.request_id)
+def _permitted(view: RunView, effect: EffectRow, given: PermitRow, change: Change | None) -> PermitAnswer:
+    request = body_of(view.extras["contents"], effect.request_id)
     if request is None or request.commitment != bytes(effect.request_commitment):
         raise LedgerError(
             "integrity",
@@ -301,14 +300,19 @@ def _permitted(view: RunView, effect: EffectRow, given: PermitRow, new: bool) ->
         answer_by=given.answer_by,
         precondition=given.precondition,
         request=request.content,
-        new=new,
+        new=change is not None,
+        shown=shown(view, effect, change),
+        now=view.now,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class SettleAnswer:
+    """The effect as recorded by now; `counted` is False where what was said is kept as evidence and decided nothing."""
+
     effect: EffectRow
     counted: bool
+    shown: EffectFacts
 
 
 @writes(
@@ -333,61 +337,12 @@ def settle(caller: Caller, effect_id: UUID, spec: SettleSpec, fence: Fence) -> S
         told = [row for row in _told(view) if row.actor == caller.actor and (row.counted or row.fence == fence)]
         bodies = {row["id"]: (row["salt"] or b"", row["commitment"]) for row in view.extras["told_bodies"]}
         if (earlier := rules.replayed(spec, told, bodies)) is not None:
-            return None, SettleAnswer(at.effect, earlier.counted)
+            return None, SettleAnswer(at.effect, earlier.counted, shown(view, at.effect, None))
         draft = run_draft(view, caller.actor, "effect.settle")
         effect, counted = settle_in(draft, view, at.effect, spec, fence, caller.agent_id)
-        return draft.change(), SettleAnswer(effect, counted)
+        change = draft.change()
+        return change, SettleAnswer(effect, counted, shown(view, effect, change))
 
-    parts = report_parts(effect_id, caller.agent_id)
+    parts = {**report_parts(effect_id, caller.agent_id), **content_parts(effect_id)}
     answer, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **parts), rule)
     return answer
-
-
-@writes(
-    moves="Effect proposed → withdrawn, with its open request.",
-    twice="Answered with the withdrawn effect; nothing is written.",
-    dies="The effect is withdrawn; nothing hangs on the reply.",
-)
-def withdraw(caller: Caller, effect_id: UUID, fence: Fence) -> EffectRow:
-    """The holder takes a proposed effect back. Raises LedgerError `stale-fence`, `wrong-state`."""
-
-    def rule(at: Seat) -> tuple[Change | None, EffectRow]:
-        _check_held(caller, at.view, fence)
-        if at.effect.state is rules.EffectState.WITHDRAWN:
-            return None, at.effect
-        draft = run_draft(at.view, caller.actor, "effect.withdraw")
-        effect = withdraw_in(draft, at.view, at.effect, WithdrawCause.BY_AGENT)
-        return draft.change(), effect
-
-    return _held(caller, effect_id, rule)
-
-
-@writes(
-    moves="A settled effect is marked as accounted for by the present holder; its state stays.",
-    twice=NO_ENTRY,
-    dies="It is accounted for under this fence; another holder has to do it again.",
-)
-def accept(caller: Caller, effect_id: UUID, fence: Fence) -> EffectRow:
-    """The holder takes a settled effect's recorded outcome as it is. Raises LedgerError `stale-fence`, `wrong-state`."""
-
-    def rule(at: Seat) -> tuple[Change | None, EffectRow]:
-        _check_held(caller, at.view, fence)
-        draft = run_draft(at.view, caller.actor, "effect.accept")
-        effect = rules.accept(draft, at.view, at.effect)
-        return (draft.change() if effect != at.effect else None), effect
-
-    return _held(caller, effect_id, rule)
-
-
-def accept_named(caller: Caller, run_id: UUID, name: str, fence: Fence) -> EffectRow:
-    """As `accept`, by the effect's name in the present transition. Raises LedgerError `not-found` too."""
-    effect = run_view(run_id, caller.tenant_id).named(name)
-    if effect is None:
-        raise LedgerError("not-found", "the present transition has no effect of this name", "Check the name.")
-    return accept(caller, effect.id, fence)
-
-
-def _held(caller: Caller, effect_id: UUID, rule: Callable[[Seat], tuple[Change | None, EffectRow]]) -> EffectRow:
-    caller.needs(Scope.RUNS_WORK)
-    effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id), rule)
-    return effect

@@ -9,11 +9,15 @@ from uuid import UUID
 
 from ledger.domain.authority import GrantRow
 from ledger.domain.canonical import Body
+from ledger.domain.change import Change
 from ledger.domain.effects import EffectRow, EffectState, PermitRow, ReportRow, SeenVersion, TargetRow
 from ledger.domain.errors import LedgerError
+from ledger.domain.identity import Caller
+from ledger.domain.runs import Fence, check_fence, check_holder
 from ledger.domain.views import RunView
-from ledger.services import facts, permissions
+from ledger.services import committed, facts, permissions
 from ledger.services.facts import Part, Row
+from ledger.services.packets import EffectFacts
 from ledger.services.ports import approvals
 from ledger.services.views import run_parts, to_view
 
@@ -39,7 +43,9 @@ class Seat:
 def seat(effect_id: UUID, tenant_id: UUID | None, **extra: Part) -> Seat:
     """Read an effect together with its run: one statement on PostgreSQL. Raises LedgerError `not-found` for a foreign or missing effect."""
     port_parts = approvals().parts(effect_id)
-    parts = {name: _of_effects_run(part, effect_id) for name, part in {**run_parts(effect_id), **port_parts}.items()}
+    parts = {
+        name: part.about(effect_id, _RUN, effect_id) for name, part in {**run_parts(effect_id), **port_parts}.items()
+    }
     read = facts.read(**parts, one_effect=Part("effect", "t.id = %s", (effect_id,)), **extra)
     row = read.row("one_effect")
     if row is None or tenant_id not in (None, row["tenant_id"]):
@@ -49,12 +55,10 @@ def seat(effect_id: UUID, tenant_id: UUID | None, **extra: Part) -> Seat:
     return Seat(view if view.effect(effect_id) is None else view.having(effect), effect)
 
 
-def _of_effects_run(part: Part, effect_id: UUID) -> Part:
-    """A part about a run, asked by one of its effects: where it says the run's id, the database looks it up."""
-    pieces = part.where.split("%s")
-    holes = [_RUN if param == effect_id else "%s" for param in part.params]
-    where = "".join(text + hole for text, hole in zip(pieces, [*holes, ""], strict=True))
-    return replace(part, where=where)
+def content_parts(effect_id: UUID) -> dict[str, Part]:
+    """The stored request and result of an effect: what an answer shows of it."""
+    contents = f"t.id = {_OF.format('request_id')} OR t.id = {_OF.format('result_id')}"
+    return {"contents": Part("body", contents, (effect_id,) * 2, many=True)}
 
 
 def permit_parts(effect_id: UUID, key_id: UUID | None) -> dict[str, Part]:
@@ -71,7 +75,7 @@ def permit_parts(effect_id: UUID, key_id: UUID | None) -> dict[str, Part]:
             many=True,
         ),
         "permits": Part("permit", "t.effect_id = %s", one, many=True, order="t.attempt DESC", limit=1),
-        "request": Part("body", f"t.id = {_OF.format('request_id')}", one, many=True),
+        **content_parts(effect_id),
         "usable": Part("grant", "t.subject_id = %s AND t.state IN ('live', 'used')", one, many=True),
         "seen": Part(
             "observation",
@@ -114,19 +118,15 @@ def report_parts(effect_id: UUID, agent_id: UUID | None) -> dict[str, Part]:
     }
 
 
-def of_same_name(run_id: UUID, names: Sequence[str]) -> dict[str, Part]:
-    """The stored requests of the run's effects with these names, for comparing contents; nothing without names."""
-    if not names:
-        return {}
-    each = ", ".join(["%s"] * len(names))
-    return {
-        "same_name": Part(
-            "body",
-            f"t.id IN (SELECT e.request_id FROM ledger_effect e WHERE e.run_id = %s AND e.name IN ({each}))",
-            (run_id, *names),
-            many=True,
-        )
-    }
+def shown(view: RunView, effect: EffectRow, change: Change | None) -> EffectFacts:
+    """An effect as the Change leaves it, with what was read by `content_parts` or `committed.parts`."""
+    return committed.effect(effect, view.extras["contents"], view.targets, change)
+
+
+def check_held(caller: Caller, view: RunView, fence: Fence) -> None:
+    """The caller holds the run. Raises LedgerError as `check_fence` and `check_holder`."""
+    check_fence(view.head, fence)
+    check_holder(view, caller.agent_id)
 
 
 def body_of(rows: Sequence[Row], body_id: UUID) -> Body | None:
