@@ -21,7 +21,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One candidate: `who` are names of people, or of a target; `what` an effect or a transition; `note` a code or a deadline as sentences write it."""
+    """One candidate: `who` are names of people, or of a target; `what` an effect or a transition; `note` a code, or a deadline as text."""
 
     kind: Kind
     at: datetime
@@ -31,7 +31,7 @@ class Reason:
 
 
 def last(reasons: Sequence[Reason], since: datetime, ended_at: datetime) -> Reason | None:
-    """The reason nearest before the end, not older than the last checkpoint that went on. The agent's own word counts where nothing else is known."""
+    """The reason nearest before the end, not older than the last checkpoint that went on (`since`); the agent's own only where there is no other."""
     known = [reason for reason in reasons if since <= reason.at <= ended_at]
     outer = [reason for reason in known if reason.kind is not Kind.AGENT]
     return max(outer or known, key=lambda reason: reason.at, default=None)
