@@ -10,6 +10,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
+from approvals.services.history_pages import readable
 from approvals.views import counts
 
 
@@ -43,6 +44,7 @@ def console(request: HttpRequest) -> Mapping[str, Any]:
     @cache
     def nav() -> list[dict[str, Any]]:
         badges = counts.badges(request)  # type: ignore[arg-type]
+        shown = [place for place in PLACES if place.name != "history" or readable(request.person, tenant)]  # type: ignore[attr-defined]
         return [
             {
                 "name": place.name,
@@ -54,7 +56,7 @@ def console(request: HttpRequest) -> Mapping[str, Any]:
                 "hot": place.name == "inbox",
                 "active": here == place.name or here in place.below,
             }
-            for place in PLACES
+            for place in shown
             if (url := address(place.name, tenant.slug))
         ]
 

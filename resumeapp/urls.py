@@ -6,6 +6,8 @@ from django.urls import include, path
 from resumeapp import health
 from resumeapp.api import api
 
+handler404 = "approvals.views.errors.page_not_found"
+
 urlpatterns = [
     path("api/v1/", api.urls),
     path("healthz", health.healthz, name="healthz"),

@@ -12,6 +12,7 @@ from typing import Any
 
 from approvals.labels import CAUSES, DEADLINES, MEMBERS, reason, words
 from ledger.domain.effects import EffectState
+from ledger.domain.endings import Reason, why
 from ledger.domain.runs import Intent, Status
 from ledger.domain.waits import Internal, MemberState, SetMode
 
@@ -26,9 +27,9 @@ INTERNAL = {
 }
 ENDS = {Intent.CANCEL: "to be cancelled", Intent.FAIL: "to fail"}
 DONE = {
-    Status.COMPLETED: "Completed.",
-    Status.FAILED: "Failed; nothing more will be done.",
-    Status.CANCELLED: "Cancelled; nothing more will be done.",
+    Status.COMPLETED: "Completed",
+    Status.FAILED: "Failed",
+    Status.CANCELLED: "Cancelled",
 }
 
 
@@ -45,6 +46,7 @@ class Around:
     handoff: Any = None
     owner: str = ""
     effects: Sequence[Any] = ()
+    ending: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ def standing(head: Any, around: Around, now: datetime) -> Standing:
     status = Status(head.status)
     if status in DONE:
         disputed = any(effect.disputed for effect in around.effects)
-        return Standing(DONE[status], "", "disputed" if disputed else "")
+        because = f": {why(around.ending)}" if around.ending is not None else ""
+        return Standing(f"{DONE[status]}{because}.", "", "disputed" if disputed else "")
     found = _STANDINGS[status](head, around, now)
     health = _outcomes(around) if found.health != "blocked" else found.health
     health = health or found.health

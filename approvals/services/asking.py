@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from approvals.domain import requests as rules
@@ -10,8 +10,10 @@ from approvals.domain.quorum import counts, reached
 from approvals.domain.requests import Asking, Choice, RequestRow, RequestState, RevisionRow
 from approvals.models import Vote
 from approvals.services import standing
+from approvals.services.refusals import refusals
 from ledger.domain.authority import GrantRow, Requirement, grant_of, void_grant
 from ledger.domain.drafts import Draft
+from ledger.domain.endings import Reason
 from ledger.domain.views import RunView
 from ledger.services.facts import Part, load
 from ledger.services.ports import Ask
@@ -89,6 +91,10 @@ class People:
         groups = standing.groups_of(voters - excluded(view), view.head.workflow_id, view.run.tenant_id)
         needs = Requirement.from_document(revision["requirement"])
         return "" if reached(needs.rules, groups) else "votes-lost"
+
+    def refusals(self, tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterable[tuple[UUID, Reason]]:
+        """Requests of these runs that were denied, with who did, or that nobody decided on: three queries."""
+        return refusals(tenant_id, run_ids)
 
 
 def revision_of(view: RunView, request: RequestRow) -> RevisionRow:

@@ -49,6 +49,7 @@ class HandoffList:
     grave: str
     shows: str
     to_do: str
+    for_others: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +94,30 @@ def open_for(user: User, tenant: Tenant) -> QuerySet[Handoff]:
     return rows
 
 
+def seen_only(user: User, tenant: Tenant) -> QuerySet[Handoff]:
+    """Open handoffs of runs that this person may see, in workflows that they don't operate: for others to take."""
+    operated = permissions.visible(user, Verb.OPERATE).filter(tenant=tenant)
+    rows: QuerySet[Handoff] = Handoff.objects.of(tenant).filter(
+        state__in=OPEN_HANDOFFS, run__head__in=seen_by(user, tenant)
+    )
+    return rows.exclude(run__workflow__in=operated)
+
+
 def handoffs(user: User, tenant: Tenant, shows: str = "open", before: str = "", grave: str = "") -> HandoffList:
-    """A page of the handoffs of runs that this person may see: the open ones, gravest and soonest due first, or the closed ones, newest first.
+    """A page of handoffs: the `open` ones that are this person's to take, or those for `others`, gravest and soonest due first, or the
+    `closed` ones of runs that they may see, newest first.
 
     `before` and `grave` are where the page before ended. Raises LedgerError `invalid` for a page that isn't one.
     """
     cursor = Cursor.parse(before)
-    rows = Handoff.objects.of(tenant).filter(run__head__in=seen_by(user, tenant))
+    mine, others = open_for(user, tenant), seen_only(user, tenant)
     if shows == "closed":
-        rows = rows.exclude(state__in=OPEN_HANDOFFS)
+        rows = Handoff.objects.of(tenant).filter(run__head__in=seen_by(user, tenant)).exclude(state__in=OPEN_HANDOFFS)
         page = rows.annotate(grave=Value(0)).order_by("-closed_at", "-pk")
         if cursor is not None:
             page = page.filter(Q(closed_at__lt=cursor.at) | Q(closed_at=cursor.at, pk__lt=cursor.id))
     else:
-        rows = rows.filter(state__in=OPEN_HANDOFFS)
+        rows = others if shows == "others" else mine
         page = rows.annotate(grave=GRAVITY).order_by("grave", "due_at", "pk")
         if cursor is not None:
             rank = 1 if grave == "1" else 0
@@ -124,8 +135,9 @@ def handoffs(user: User, tenant: Tenant, shows: str = "open", before: str = "", 
             first=cursor is None,
         ),
         grave=str(last.grave) if last else "",
-        shows="closed" if shows == "closed" else "open",
-        to_do=counted(open_for(user, tenant)),
+        shows=shows,
+        to_do=counted(mine),
+        for_others=counted(others),
     )
 
 

@@ -62,13 +62,22 @@ class History:
     actors: tuple[tuple[str, str], ...]
 
 
+def readable(user: User, tenant: Tenant) -> bool:
+    """Would this person see anything of the history? Its place in the navigation is shown only then."""
+    return permissions.visible(user, Verb.AUDIT).filter(tenant=tenant).exists() or permissions.can(
+        user, Verb.AUDIT, tenant
+    )
+
+
 def history(user: User, tenant: Tenant, asked: Filter) -> History:
     """A page of the history. Raises LedgerError `forbidden` without the right to audit, `invalid` for a filter that can't be read."""
     types = permissions.visible(user, Verb.AUDIT).filter(tenant=tenant)
     whole = permissions.can(user, Verb.AUDIT, tenant)
     if not whole and not types.exists():
         raise LedgerError(
-            "forbidden", "your account lacks the right to audit here", "An administrator of the tenant can give it."
+            "forbidden",
+            "only auditors and administrators see the history",
+            "An administrator of the tenant can give you the right to audit. Each run’s own page tells what happened to it.",
         )
     rows = JournalEntry.objects.of(tenant)
     if not whole:

@@ -48,12 +48,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A page of the queue; `at_risk` sums what this person may see of the effects that are open, by currency."""
+    """A page of the queue; `at_risk` sums what this person may see of the effects that are open, by currency.
+
+    `elsewhere` counts those that the person may see and not settle ('0' when there are none).
+    """
 
     rows: tuple[Row, ...]
     page: Page
     at_risk: tuple[str, ...]
     at_risk_partial: bool
+    operates: bool
+    elsewhere: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +91,21 @@ class EffectPage:
 
 def waiting_for(user: User, tenant: Tenant) -> QuerySet[Effect]:
     """What this person may have to find out: unknown outcomes, calls past their answer, disputed ones. Queue and badge are both of it."""
-    types = permissions.visible(user, Verb.OPERATE).filter(tenant=tenant)
+    return _unknown(tenant).filter(run__workflow__in=permissions.visible(user, Verb.OPERATE).filter(tenant=tenant))
+
+
+def _unknown(tenant: Tenant) -> QuerySet[Effect]:
     now = facts.read().now
     rows: QuerySet[Effect] = Effect.objects.of(tenant).filter(
-        Q(state=EffectState.UNKNOWN) | Q(state=EffectState.IN_FLIGHT, answer_by__lt=now) | Q(disputed=True),
-        run__workflow__in=types,
+        Q(state=EffectState.UNKNOWN) | Q(state=EffectState.IN_FLIGHT, answer_by__lt=now) | Q(disputed=True)
     )
     return rows
+
+
+def _seen_only(user: User, tenant: Tenant) -> QuerySet[Effect]:
+    """What is of the queue's kind, in workflows that this person may see and not operate."""
+    seen, operated = (permissions.visible(user, verb).filter(tenant=tenant) for verb in (Verb.SEE, Verb.OPERATE))
+    return _unknown(tenant).filter(run__workflow__in=seen).exclude(run__workflow__in=operated)
 
 
 def queue(user: User, tenant: Tenant, before: str = "") -> Queue:
@@ -120,6 +133,8 @@ def queue(user: User, tenant: Tenant, before: str = "") -> Queue:
         ),
         at_risk=at_risk,
         at_risk_partial=partial,
+        operates=permissions.visible(user, Verb.OPERATE).filter(tenant=tenant).exists(),
+        elsewhere=counted(_seen_only(user, tenant)),
     )
 
 

@@ -23,6 +23,7 @@ from ledger.domain.waits import SetState
 from ledger.domain.wakes import WakeState
 from ledger.models import Clearance, Effect, Handoff, RunHead, Tenant, User, WaitMember, WaitSet, Wake, Worker
 from ledger.services import facts, permissions
+from ledger.services.endings import endings
 
 SHOWN = 50
 OPEN_HANDOFFS = (HandoffState.OPEN, HandoffState.ACCEPTED)
@@ -145,7 +146,7 @@ def _row(head: RunHead, stands: Standing) -> Row:
 
 
 def surroundings(tenant: Tenant, heads: Sequence[RunHead]) -> dict[UUID, Around]:
-    """What stands around each of these runs: seven queries, however many runs. Heads come with their run and lease."""
+    """What stands around each of these runs: seven queries, and eight more when some ended badly, however many runs. Heads come with their run and lease."""
     ids = [head.run_id for head in heads]
     waits = _by_run(WaitSet.objects.of(tenant).filter(run_id__in=ids, state=SetState.OPEN))
     members: dict[UUID, list[Any]] = defaultdict(list)
@@ -161,6 +162,7 @@ def surroundings(tenant: Tenant, heads: Sequence[RunHead]) -> dict[UUID, Around]
         effects[effect.run_id].append(effect)
     leases = {head.run_id: getattr(head.run, "lease", None) for head in heads}
     workers = _workers(tenant, leases.values())
+    ended = endings(heads)
     found = {}
     for row in ids:
         wait, handoff, lease = waits.get(row), held.get(row), leases[row]
@@ -174,6 +176,7 @@ def surroundings(tenant: Tenant, heads: Sequence[RunHead]) -> dict[UUID, Around]
             handoff=handoff,
             owner=handoff.owner.name if handoff is not None and handoff.owner else "",
             effects=effects[row],
+            ending=ended.get(row),
         )
     return found
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from ledger.domain.errors import LedgerError
+from ledger.models import Tenant
+from ledger.services import permissions
 
 TITLES = {
     403: "You may not do this",
@@ -19,6 +22,7 @@ TITLES = {
     428: "Not done: the form was incomplete",
 }
 OTHERWISE = "Not done"
+IN_TENANT = re.compile(r"/t/([-\w]+)/")
 NOT_TYPED = frozenset({"csrfmiddlewaretoken", "password", "next", "receipt", "digest", "revision", "decision"})
 
 
@@ -47,7 +51,7 @@ def refused(request: HttpRequest, error: LedgerError) -> HttpResponse:
     }
     if is_htmx(request):
         return banner(request, "partials/_refusal.html", status, context)
-    return render(request, "refusal.html", context, status=status)
+    return render(request, "refusal_framed.html" if placed(request) else "refusal.html", context, status=status)
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
@@ -55,7 +59,26 @@ def not_found(request: HttpRequest) -> HttpResponse:
     if is_htmx(request):
         context = {"title": TITLES[404], "reason": "It may be gone, or your rights changed.", "remedy": ""}
         return banner(request, "partials/_refusal.html", 404, context)
-    return render(request, "404.html", status=404)
+    return render(request, "404_framed.html" if placed(request) else "404.html", status=404)
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's hook for an address that no page has."""
+    return not_found(request)
+
+
+def placed(request: HttpRequest) -> bool:
+    """Is this about a tenant whose member asks? Then the page keeps its frame: navigation, search, account."""
+    if getattr(request, "tenant", None) is not None:
+        return True
+    named = IN_TENANT.match(request.path_info)
+    if named is None or not request.user.is_authenticated:
+        return False
+    tenant = Tenant.objects.filter(slug=named[1]).first()
+    if tenant is None or not permissions.member(request.user.pk, tenant.pk):
+        return False
+    request.tenant, request.person = tenant, request.user  # type: ignore[attr-defined]
+    return True
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -29,13 +29,14 @@ CLOSED = {
 @require_safe
 @tenant_page
 def handoffs(request: TenantRequest) -> HttpResponse:
-    """Open handoffs, or closed ones with `show=closed`."""
+    """Open handoffs; with `show=others` those that only others may take, with `show=closed` closed ones."""
     query = request.GET
-    shows = "closed" if query.get("show") == "closed" else "open"
+    asked = query.get("show", "")
+    shows = asked if asked in {"closed", "others"} else "open"
     found = handoff_pages.handoffs(
         request.person, request.tenant, shows, query.get("before", ""), query.get("grave", "")
     )
-    kept = {"show": "closed"} if shows == "closed" else {}
+    kept = {"show": shows} if shows != "open" else {}
     following = {**kept, "before": found.page.next, "grave": found.grave}
     context = {
         "list": found,

@@ -42,6 +42,8 @@ def reconcile(request: TenantRequest) -> HttpResponse:
     page = queue.page
     context = {
         "queue": queue,
+        "elsewhere_text": f"{queue.elsewhere} with an unknown outcome in workflows that you may see and not operate. "
+        "Only who operates a workflow settles its calls.",
         "next_url": f"?{urlencode({'before': page.next})}" if page.next else "",
         "first_url": "" if page.first else "?",
     }

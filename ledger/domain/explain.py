@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from ledger.domain.authority import requirement
 from ledger.domain.effects import EffectRow, EffectState
+from ledger.domain.endings import Reason, why
 from ledger.domain.handoffs import HandoffState
 from ledger.domain.runs import Intent, Status
 from ledger.domain.views import RunView
@@ -35,9 +36,9 @@ class Explanation:
     items: tuple[Item, ...]
 
 
-def explain(view: RunView) -> Explanation:
-    """The run as of the view's moment."""
-    sentence = _SENTENCES[view.head.status](view)
+def explain(view: RunView, ending: Reason | None = None) -> Explanation:
+    """The run as of the view's moment; `ending` is why it ended, where that is known."""
+    sentence = _SENTENCES[view.head.status](view) if ending is None else _ended(view, ending)
     return Explanation(
         sentence,
         (Item("since", f"{view.head.status} since {at(view.head.moved_at)}", view.head.moved_at), *_items(view)),
@@ -176,9 +177,10 @@ def _words(code: str) -> str:
     return code.replace("_", " ").replace("-", " ").replace(":", ", ")
 
 
-def _ended(view: RunView) -> str:
-    ended = view.head.ended_at or view.head.moved_at
-    return f"It {_ENDED[view.head.status]} at {at(ended)}; nothing more happens."
+def _ended(view: RunView, ending: Reason | None = None) -> str:
+    ended = at(view.head.ended_at or view.head.moved_at)
+    because = f": {why(ending)}" if ending is not None else ""
+    return f"It {_ENDED[view.head.status]} at {ended}{because}; nothing more happens."
 
 
 _ENDED: Mapping[Status, str] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -11,6 +11,7 @@ from uuid import UUID
 from ledger.domain.authority import GrantRow, Requirement
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow
+from ledger.domain.endings import Reason
 from ledger.domain.errors import LedgerError
 from ledger.domain.views import RunView
 from ledger.services.facts import Part
@@ -41,6 +42,9 @@ class Approvals(Protocol):
     def still_good(self, grant: GrantRow, view: RunView) -> str:
         """Are the votes behind this grant still good, read afresh? '' or the code of what is wrong."""
 
+    def refusals(self, tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterable[tuple[UUID, Reason]]:
+        """What people denied, or left undecided, of these runs of a tenant: run id and reason."""
+
 
 class _Nobody:
     """No people: nothing can be asked and no grant is good."""
@@ -58,6 +62,9 @@ class _Nobody:
 
     def still_good(self, grant: GrantRow, view: RunView) -> str:
         return "no-approvals-installed"
+
+    def refusals(self, tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterable[tuple[UUID, Reason]]:
+        return ()
 
 
 _registered: list[Approvals] = []

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from ledger.domain.authority import PolicyRow
+from ledger.domain.endings import Kind, Reason, last
 from ledger.domain.explain import explain
 from ledger.domain.handoffs import HandoffRow, HandoffState
 from ledger.domain.runs import ClearanceRow, ClearanceState, Head, Intent, LeaseRow, Status
@@ -146,3 +147,33 @@ def test_the_deadlines_action_and_time_are_said() -> None:
 @pytest.mark.parametrize("status", [s for s in Status if s not in {Status.COMPLETED, Status.FAILED, Status.CANCELLED}])
 def test_a_state_without_its_row_says_that_the_record_must_be_verified(status: Status) -> None:
     assert "verify this run" in explain(view(status)).sentence
+
+
+REASONS = {
+    Reason(
+        Kind.REFUSED, NOW, "pay", ("payments",), "insufficient_funds"
+    ): "payments refused “pay” (insufficient funds)",
+    Reason(Kind.REFUSED, NOW, "pay", ("payments",)): "payments refused “pay”",
+    Reason(Kind.DENIED, NOW, "pay", ("Ada", "Bo")): "“pay” was denied by Ada and Bo; the reason is on its approval",
+    Reason(Kind.UNDECIDED, NOW, "pay", note="noon"): "nobody decided on “pay” by noon",
+    Reason(Kind.UNMET, NOW, note="noon"): "what it waited for had not come by noon",
+    Reason(Kind.CLOSED, NOW, who=("Cy",)): "Cy closed its handoff and asked for that",
+    Reason(Kind.AGENT, NOW, "issue"): "its agent ended it in “issue”",
+}
+
+
+@pytest.mark.parametrize("reason", REASONS, ids=lambda reason: str(reason.kind))
+def test_why_a_run_failed_stands_in_its_first_sentence(reason: Reason) -> None:
+    assert f"failed at 2026-01-01 12:00:00 UTC: {REASONS[reason]};" in explain(TABLE["failed"], reason).sentence
+
+
+def test_a_reason_older_than_the_last_checkpoint_or_younger_than_the_end_explains_nothing() -> None:
+    early = Reason(Kind.DENIED, NOW - 2 * HOUR)
+    late = Reason(Kind.DENIED, NOW + HOUR)
+    assert last([early, late], NOW - HOUR, NOW) is None
+
+
+def test_the_agents_own_word_counts_only_where_nothing_else_is_known() -> None:
+    denied, agent = Reason(Kind.DENIED, NOW - HOUR, "pay"), Reason(Kind.AGENT, NOW, "issue")
+    assert last([denied, agent], NOW - HOUR, NOW) is denied
+    assert last([agent], NOW - HOUR, NOW) is agent

@@ -106,3 +106,27 @@ def test_who_left_the_tenant_finds_nothing_with_the_same_session(world: World, a
 def test_a_person_without_a_tenant_is_told_so(world: World, alice: Client) -> None:
     identity.leave(world.admin, world.alice)
     assert "You belong to no tenant yet" in alice.get("/").content.decode()
+
+
+def test_a_refusal_inside_the_own_tenant_keeps_the_frame_and_says_who_can_help(world: World, alice: Client) -> None:
+    answer = alice.get(address(world, "history"))
+    page = answer.content.decode()
+    assert answer.status_code == 403
+    assert "Only auditors and administrators see the history" in page and "An administrator of the tenant" in page
+    assert 'aria-label="Main"' in page and 'role="search"' in page
+
+
+@pytest.mark.parametrize("rest", ["runs/00000000-0000-0000-0000-000000000000/", "no-such-page/"])
+def test_what_is_not_there_inside_the_own_tenant_keeps_the_frame(world: World, alice: Client, rest: str) -> None:
+    answer = alice.get(f"/t/{world.tenant.slug}/{rest}")
+    page = answer.content.decode()
+    assert answer.status_code == 404 and 'aria-label="Main"' in page and world.tenant.name in page
+    other = alice.get(f"/t/{World().tenant.slug}/{rest}").content.decode()
+    assert 'aria-label="Main"' not in other and "Nothing here that you can see" in other
+
+
+def test_the_history_is_in_the_navigation_of_those_alone_who_may_read_it(world: World, alice: Client) -> None:
+    assert ">History<" not in alice.get(address(world)).content.decode()
+    dora = Client()
+    dora.force_login(world.dora)
+    assert ">History<" in dora.get(address(world)).content.decode()

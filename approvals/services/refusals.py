@@ -1,0 +1,38 @@
+"""Requests that were denied, or that nobody decided on, as reasons why runs ended."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from django.db.models import F, Q
+
+from approvals.domain.requests import Choice, RequestState, WithdrawalCause
+from approvals.models import ApprovalRequest, Vote
+from ledger.domain.endings import Kind, Reason
+from ledger.domain.explain import at
+from ledger.models import Effect
+
+UNDECIDED = Q(state=RequestState.EXPIRED) | Q(
+    state=RequestState.WITHDRAWN, cause=WithdrawalCause.WAIT_CLOSED, closed_at__gte=F("decide_by")
+)
+
+
+def refusals(tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterator[tuple[UUID, Reason]]:
+    """The refused and the undecided requests of these runs: three queries, however many."""
+    rows = ApprovalRequest.objects.of(tenant_id).filter(run_id__in=run_ids, closed_at__isnull=False)
+    closed = list(rows.filter(UNDECIDED | Q(state=RequestState.DENIED)))
+    names = dict(
+        Effect.objects.of(tenant_id).filter(pk__in=[row.subject_id for row in closed]).values_list("pk", "name")
+    )
+    denied = Vote.objects.of(tenant_id).filter(request_id__in=[row.pk for row in closed], choice=Choice.DENY)
+    people: dict[UUID, list[str]] = defaultdict(list)
+    for request_id, name in denied.order_by("voted_at").values_list("request_id", "voter__name"):
+        people[request_id].append(name)
+    for row in closed:
+        what = names.get(row.subject_id, "")
+        if row.state == RequestState.DENIED:
+            yield row.run_id, Reason(Kind.DENIED, row.closed_at, what, tuple(dict.fromkeys(people[row.pk])))
+        else:
+            yield row.run_id, Reason(Kind.UNDECIDED, row.closed_at, what, note=at(row.decide_by))

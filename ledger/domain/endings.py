@@ -1,0 +1,62 @@
+"""Why a run failed or was cancelled: the last thing before its end that says so. No clock, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What ended it: a call that was refused, a denial, silence of those asked, an empty wait, a handoff, or its agent."""
+
+    REFUSED = "refused"
+    DENIED = "denied"
+    UNDECIDED = "undecided"
+    UNMET = "unmet"
+    CLOSED = "closed"
+    AGENT = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One candidate: `who` are names of people, or of a target; `what` an effect or a transition; `note` a code, or a deadline as text."""
+
+    kind: Kind
+    at: datetime
+    what: str = ""
+    who: tuple[str, ...] = ()
+    note: str = ""
+
+
+def last(reasons: Sequence[Reason], since: datetime, ended_at: datetime) -> Reason | None:
+    """The reason nearest before the end, not older than the last checkpoint that went on (`since`); the agent's own only where there is no other."""
+    known = [reason for reason in reasons if since <= reason.at <= ended_at]
+    outer = [reason for reason in known if reason.kind is not Kind.AGENT]
+    return max(outer or known, key=lambda reason: reason.at, default=None)
+
+
+def why(reason: Reason) -> str:
+    """The reason as the end of a sentence, without its full stop."""
+    return _WORDS[reason.kind](reason)
+
+
+def _refused(reason: Reason) -> str:
+    note = f" ({reason.note.replace('_', ' ')})" if reason.note else ""
+    return f"{reason.who[0]} refused “{reason.what}”{note}"
+
+
+def _denied(reason: Reason) -> str:
+    by = " and ".join(reason.who) or "a person"
+    return f"“{reason.what}” was denied by {by}; the reason is on its approval"
+
+
+_WORDS: Mapping[Kind, Callable[[Reason], str]] = {
+    Kind.REFUSED: _refused,
+    Kind.DENIED: _denied,
+    Kind.UNDECIDED: lambda reason: f"nobody decided on “{reason.what}” by {reason.note}",
+    Kind.UNMET: lambda reason: f"what it waited for had not come by {reason.note}",
+    Kind.CLOSED: lambda reason: f"{' and '.join(reason.who) or 'a person'} closed its handoff and asked for that",
+    Kind.AGENT: lambda reason: f"its agent ended it in “{reason.what}”",
+}
