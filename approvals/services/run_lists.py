@@ -146,7 +146,9 @@ def _row(head: RunHead, stands: Standing) -> Row:
 
 
 def surroundings(tenant: Tenant, heads: Sequence[RunHead]) -> dict[UUID, Around]:
-    """What stands around each of these runs: seven queries, and eight more when some ended badly, however many runs. Heads come with their run and lease."""
+    """What stands around each of these runs: seven queries, and eight more when some ended badly, however many runs.
+    Heads come with their run and lease.
+    """
     ids = [head.run_id for head in heads]
     waits = _by_run(WaitSet.objects.of(tenant).filter(run_id__in=ids, state=SetState.OPEN))
     members: dict[UUID, list[Any]] = defaultdict(list)
