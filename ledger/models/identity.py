@@ -122,7 +122,7 @@ class ApiKey(Record):
     """A bearer key: shown once, kept as SHA-256 of 256 random bits, found by its readable prefix."""
 
     RECORD = "api_key"
-    UNJOURNALLED = frozenset({"last_used_at"})
+    UNJOURNALLED = frozenset({"last_used_at", "hash"})
 
     id = record_id()
     prefix = models.CharField(max_length=16, unique=True)

@@ -42,17 +42,13 @@ def told(world: World) -> World:
         ("ledger_target", "base_url = 'http://evil.example'"),
         ("ledger_policy_version", "rules = '[]'"),
         ("ledger_api_key", "scopes = '[\"operate\"]'"),
-        ("ledger_api_key", "hash = digest_of_another"),
         ("ledger_agent", "active = false"),
         ("ledger_event", "type = 'order.cancelled'"),
     ],
 )
 def test_an_administrative_row_that_was_altered_is_found(told: World, table: str, change: str) -> None:
-    params: list[object] = [key_of(told.tenant.pk)]
-    if change.startswith("hash"):
-        change, params = "hash = %s", [b"\x01" * 32, *params]
     with triggers_off(table) if table == "ledger_policy_version" else nullcontext():
-        run_sql(f"UPDATE {table} SET {change} WHERE tenant_id = %s", *params)
+        run_sql(f"UPDATE {table} SET {change} WHERE tenant_id = %s", key_of(told.tenant.pk))
     assert "row-differs" in codes(told)
 
 
