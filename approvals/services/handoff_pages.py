@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Case, Q, QuerySet, Value, When
@@ -111,6 +112,7 @@ def handoffs(user: User, tenant: Tenant, shows: str = "open", before: str = "", 
     """
     cursor = Cursor.parse(before)
     mine, others = open_for(user, tenant), seen_only(user, tenant)
+    rows: QuerySet[Any]
     if shows == "closed":
         rows = Handoff.objects.of(tenant).filter(run__head__in=seen_by(user, tenant)).exclude(state__in=OPEN_HANDOFFS)
         page = rows.annotate(grave=Value(0)).order_by("-closed_at", "-pk")
