@@ -57,6 +57,7 @@ class EffectLine:
     at: datetime
     attempts: tuple[Attempt, ...]
     reports: tuple[Item, ...]
+    recorded: tuple[Item, ...]
     request: Content
     result: Content
 
@@ -78,11 +79,24 @@ def lines(tenant: Tenant, effects: Sequence[Effect], *, may_see: bool) -> tuple[
     def read(body_id: UUID | None) -> Content:
         return content(found.get(body_id) if body_id else None, may_see=may_see)
 
-    return tuple(_line(effect, permits[effect.pk], items(told[effect.pk], name, read), read) for effect in effects)
+    def line(effect: Effect) -> EffectLine:
+        own = told[effect.pk]
+        reports, settling = items(own, name, read), [report for report in own if settles(effect, report)][:1]
+        return _line(effect, permits[effect.pk], (reports, items(settling, name, read)), read)
+
+    return tuple(line(effect) for effect in effects)
+
+
+def settles(effect: Effect, report: EffectReport) -> bool:
+    """Is this the report that a settled effect's outcome was taken from?"""
+    return bool(report.counted) and effect.settled_at is not None and report.reported_at == effect.settled_at
 
 
 def _line(
-    effect: Effect, permits: Iterable[Permit], reports: tuple[Item, ...], read: Callable[[UUID | None], Content]
+    effect: Effect,
+    permits: Iterable[Permit],
+    reports: tuple[tuple[Item, ...], tuple[Item, ...]],
+    read: Callable[[UUID | None], Content],
 ) -> EffectLine:
     return EffectLine(
         id=effect.pk,
@@ -108,7 +122,8 @@ def _line(
             )
             for permit in permits
         ),
-        reports=reports,
+        reports=reports[0],
+        recorded=reports[1],
         request=read(effect.request_id),
         result=read(effect.result_id),
     )

@@ -27,6 +27,7 @@ from ledger.models import Body, Effect, EffectReport, RunHead, Tenant, User, Wor
 from ledger.services import facts, permissions
 
 SHOWN = 50
+SETTLED = frozenset({EffectState.COMMITTED, EffectState.FAILED})
 REQUEST_READ = 16_384
 """Bytes of the largest request whose amount is summed up."""
 
@@ -81,6 +82,8 @@ class EffectPage:
     facts: tuple[Fact, ...]
     guarantees: tuple[Fact, ...]
     history: tuple[Item, ...]
+    recorded: tuple[Item, ...]
+    has_result: bool
     choices: tuple[Choice, ...]
     why_no_choice: str
     can_ask: bool
@@ -202,6 +205,8 @@ def effect(user: User, tenant: Tenant, effect_id: UUID) -> EffectPage:
         facts=_facts(tenant, found, str(amount or ""), payloads),
         guarantees=effect_lines.guarantees(found.target),
         history=line.reports,
+        recorded=line.recorded,
+        has_result=found.result_id is not None,
         choices=choices(found) if operates else (),
         why_no_choice=_why_no_choice(found, operates),
         can_ask=operates and asked and found.state in {EffectState.UNKNOWN, EffectState.IN_FLIGHT, EffectState.FAILED},
@@ -221,7 +226,7 @@ _SITUATIONS = {
     EffectState.PROPOSED: "It has not been called. Nothing happened at the target.",
     EffectState.IN_FLIGHT: "The call was allowed and its answer is awaited.",
     EffectState.UNKNOWN: "The call was allowed and nobody knows whether it went through. Nothing is sent again until that is known.",
-    EffectState.COMMITTED: "It was done. The run has its result and nothing is sent again.",
+    EffectState.COMMITTED: "It was done. Nothing is sent again.",
     EffectState.WITHDRAWN: "It was withdrawn before any call. Nothing happened at the target.",
     EffectState.WRITTEN_OFF: "It was given up: nobody will find out, and nothing is sent again.",
 }
@@ -246,6 +251,8 @@ def _situation(effect: Effect, head: RunHead) -> str:
     what = _FAILED.get(effect.cause, "The call failed before it did anything; it may be tried again with the same key.")
     if state is not EffectState.FAILED:
         what = _SITUATIONS[state]
+    if state is EffectState.COMMITTED and effect.result_id is not None:
+        what = "It was done. The run has its result and nothing is sent again."
     if effect.disputed:
         what = "It was recorded as done, and newer evidence says otherwise. The record keeps both."
     return f"{what} {_RUNS[head.status]}"
@@ -300,4 +307,4 @@ def _why_no_choice(effect: Effect, operates: bool) -> str:
         return "Its call may still be under way. It can be settled by hand once it is unknown."
     if effect.disputed:
         return "It is disputed: both accounts are kept. Close the handoff once you know which holds."
-    return "There is nothing to settle."
+    return "" if effect.state in SETTLED else "There is nothing to settle."

@@ -22,7 +22,10 @@ from ledger.models import Agent, Effect, Handoff, RunHead, Tenant, User, Worker
 from ledger.services import explain, facts, permissions
 
 MOST_EFFECTS = 50
+READINGS = 3
+"""How often a page is read at most while its run goes on moving."""
 NOBODY = UUID(int=0)
+FENCE = "each owner has its own number; a write under an older one is refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,27 @@ class RunPage:
     head_seq: int
 
 
+def length(user: User, tenant: Tenant, run_id: UUID) -> int:
+    """How many entries the run's record has: one query. Http404 for what this person can't see."""
+    found: int | None = seen_by(user, tenant).filter(run_id=run_id).values_list("head_seq", flat=True).first()
+    if found is None:
+        raise Http404
+    return found
+
+
 def run(user: User, tenant: Tenant, run_id: UUID, before: int | None = None) -> RunPage:
-    """The page of one run; `before` is the journal's sequence before which its timeline goes on. Http404 for what this person can't see."""
+    """The page of one run; `before` is the journal's sequence before which its timeline goes on. Http404 for what this person can't see.
+
+    A run that moves while it is read is read again, so that no part of its page contradicts another.
+    """
+    for _ in range(READINGS - 1):
+        page = _read(user, tenant, run_id, before)
+        if length(user, tenant, run_id) == page.head_seq:
+            return page
+    return _read(user, tenant, run_id, before)
+
+
+def _read(user: User, tenant: Tenant, run_id: UUID, before: int | None) -> RunPage:
     rows = seen_by(user, tenant).select_related("run__lease", "workflow")
     head: RunHead | None = rows.filter(run_id=run_id).first()
     if head is None:
@@ -139,7 +161,7 @@ def _owner(tenant: Tenant, head: RunHead) -> tuple[Fact, ...]:
     lease = getattr(head.run, "lease", None)
     holder = lease.worker_id if lease is not None else None
     worker = Worker.objects.of(tenant).filter(pk=holder or NOBODY).first()
-    fence = Fact("Fence", f"{head.fence_epoch}.{head.fence_count}", mono=True, note="changes with every owner")
+    fence = Fact("Fence", f"{head.fence_epoch}.{head.fence_count}", mono=True, note=FENCE)
     if lease is None:
         return (Fact("Worker", "none yet"), fence)
     name = shown(worker.name) if worker is not None else f"worker {holder.hex[-8:] if holder else ''}"
@@ -166,6 +188,6 @@ def _next(head: RunHead, clearance: object | None) -> tuple[Fact, ...]:
         *rows,
         Fact("Targets", shown(targets) or "none"),
         Fact("Tools", shown(tools) or "as the transition declares"),
-        Fact("Leave until", time=clearance.valid_until),  # type: ignore[attr-defined]
+        Fact("Cleared until", time=clearance.valid_until),  # type: ignore[attr-defined]
         Fact("Claim by", time=clearance.ready_by),  # type: ignore[attr-defined]
     )

@@ -7,6 +7,7 @@ from approvals.views import handoffs, history, reconcile, runs
 urlpatterns = [
     path("runs/", runs.runs, name="runs"),
     path("runs/<uuid:run_id>/", runs.run, name="run"),
+    path("runs/<uuid:run_id>/newer/<slug:part>/", runs.run_newer, name="run_newer"),
     path("runs/<uuid:run_id>/verify/", runs.run_verify, name="run_verify"),
     path("reconcile/", reconcile.reconcile, name="reconcile"),
     path("reconcile/<uuid:effect_id>/", reconcile.effect, name="effect"),

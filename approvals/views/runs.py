@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
@@ -17,6 +17,7 @@ from ledger.domain.runs import Status
 from ledger.services import verify
 
 FAULTS_SHOWN = 50
+PARTS = {"standing": "runs/_standing.html", "side": "runs/_side.html"}
 
 
 @require_safe
@@ -42,6 +43,20 @@ def run(request: TenantRequest, run_id: UUID) -> HttpResponse:
     """One run. `before` pages its timeline."""
     page = run_pages.run(request.person, request.tenant, run_id, _sequence(request.GET.get("before", "")))
     return render(request, "runs/run.html", {"run": page})
+
+
+@require_safe
+@tenant_page
+def run_newer(request: TenantRequest, run_id: UUID, part: str) -> HttpResponse:
+    """204 while the record is as long as it was `since`, otherwise the part of the page as it is now."""
+    if part not in PARTS:
+        raise Http404
+    since = _sequence(request.GET.get("since", ""))
+    if run_pages.length(request.person, request.tenant, run_id) == since:
+        return HttpResponse(status=204)
+    loaded = _sequence(request.GET.get("loaded", ""))
+    page = run_pages.run(request.person, request.tenant, run_id)
+    return render(request, PARTS[part], {"run": page, "loaded": since if loaded is None else loaded})
 
 
 def _sequence(text: str) -> int | None:
