@@ -68,7 +68,7 @@ class Card:
     """One request as one person sees it. `stance` is '' when they may decide, otherwise why not; `arguments` is None unless `reads`.
 
     `proposed` is what the target showed when this revision was asked, `before` when the one before it was, `newest` what it showed last,
-    before the first call was permitted (`called_at`). `told_at` is when a worker took the run after the request was closed.
+    before the first call was permitted (`called_at`). `spent` is how leave of an approved `related` request ended unused. `told_at` is when a worker took the run after the request was closed.
     """
 
     now: datetime
@@ -93,6 +93,7 @@ class Card:
     revisions: Sequence[Revision]
     votes: Sequence[Vote]
     related: Sequence[ApprovalRequest]
+    spent: Mapping[UUID, str]
     earlier: Earlier | None
     told_at: datetime | None
     voted: Vote | None
@@ -227,6 +228,7 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         revisions=revisions,
         votes=votes,
         related=related,
+        spent=_spent(request, related),
         earlier=earlier.of(request, effect, revisions, related, reads),
         told_at=_told_at(request),
         voted=voted,
@@ -284,6 +286,14 @@ def _related(effect: Effect, request: ApprovalRequest) -> list[ApprovalRequest]:
         Q(subject_id__in=same.values("pk")), workflow=request.workflow_id, subject_kind=EFFECT
     )
     return list(rows.exclude(pk=request.pk).order_by("-opened_at")[:MOST_EARLIER])
+
+
+def _spent(request: ApprovalRequest, related: Sequence[ApprovalRequest]) -> dict[UUID, str]:
+    approved = {row.pk for row in related if row.state == RequestState.APPROVED}
+    states = (GrantState.VOIDED, GrantState.REVOKED, GrantState.EXPIRED)
+    grants = Grant.objects.of(request.tenant_id).filter(request_id__in=approved, state__in=states)
+    ended = grants.order_by("approved_at").values_list("request_id", "state")
+    return {row: str(state) for row, state in ended if row is not None}
 
 
 def _last_look(effect: Effect, request: ApprovalRequest, reads: bool, called_at: datetime | None) -> Seen | None:

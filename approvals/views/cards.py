@@ -116,7 +116,8 @@ def facts(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
 def target(card: Card) -> dict[str, Any]:
     """The target's state as observed when it was proposed, against the newest observation."""
     before, newest = card.proposed, card.newest or card.proposed
-    title = "Last seen before the call" if card.called_at else "The target now"
+    title = "The target now" if card.pending else "The target, last seen"
+    title = "Last seen before the call" if card.called_at else title
     if before is None or newest is None:
         said = "Nobody has looked at the target: its state is not known."
         unknown = {"said": said, "moved": False, "known": False, "at": None, "version": "", "rows": [], "since": ""}
@@ -204,7 +205,7 @@ def history(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
             "at": row.opened_at,
             "icon": "message",
             "tone": "neutral",
-            "title": revision_reason(row),
+            "title": revision_reason(row, anew=card.earlier is not None),
             "text": f"revision {row.number}, digest {short(row.subject_digest)}",
         }
         for row in card.revisions
@@ -212,8 +213,8 @@ def history(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
     items += [
         {
             "at": row.closed_at or row.opened_at,
-            "state": row.state,
-            "title": f"Another request about {visible_text(card.effect.resource)}: {words(row.state)}",
+            "state": card.spent.get(row.pk, row.state),
+            "title": f"Another request about {visible_text(card.effect.resource)}: {became(row, card)}",
             "href": reverse("approval", args=[tenant.slug, row.pk]),
         }
         for row in card.related
@@ -221,8 +222,17 @@ def history(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
     return sorted(items, key=lambda item: item["at"], reverse=True)
 
 
-def revision_reason(row: Revision) -> str:
-    """Why a revision was asked. Leave that was taken back or is gone is asked for anew, and that is no first asking."""
+def became(row: ApprovalRequest, card: Card) -> str:
+    """What became of another request: leave that came to nothing is not told as one that holds."""
+    ended = {"voided": "then void", "revoked": "then taken back", "expired": "then not used in time"}
+    spent = ended.get(card.spent.get(row.pk, ""), "")
+    return f"{words(row.state)}, {spent}" if spent else words(row.state)
+
+
+def revision_reason(row: Revision, *, anew: bool) -> str:
+    """Why a revision was asked. What is asked anew after an earlier request, or after leave is gone, is no first asking."""
+    if row.number == 1 and anew and row.reason == "asked":
+        return "Asked anew, after an earlier request"
     if row.number > 1 and row.reason == "asked":
         return "Asked again: the leave that was given no longer stands"
     return REVISION_REASONS.get(row.reason, f"Asked again: {words(row.reason)}")

@@ -80,7 +80,14 @@ def test_money_is_told_in_whole_units_beside_what_is_sent(world: World) -> None:
 
 def test_what_did_not_change_is_folded_away(world: World) -> None:
     page = card(world, ask(world, order={"amount_minor": 8700, "refunded_minor": 0, "currency": "EUR"}))
-    assert "<summary>3 fields, unchanged</summary>" in page
+    assert "<summary class="line">3 fields, unchanged</summary>" in page
+
+
+def test_what_a_decided_card_shows_of_the_target_is_not_called_now(world: World) -> None:
+    request = ask(world, order={"amount_minor": 8700, "refunded_minor": 0, "currency": "EUR"})
+    decide(client_of(world.bob), world, request, "deny", "no")
+    page = card(world, request)
+    assert "The target, last seen" in page and "The target now" not in page
 
 
 def test_a_decided_card_has_no_alarming_edge(world: World) -> None:

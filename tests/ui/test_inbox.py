@@ -131,7 +131,7 @@ def test_rows_that_were_decided_meanwhile_are_told_with_counts_that_are_true(wor
     decide(client_of(world.bob), world, second, "deny", "no")
     answer = alice.get(newer).content.decode()
     assert "1 new, 2 decided meanwhile, show" in answer
-    assert "1 waiting now; 2 of the 2 shown no longer do" in answer
+    assert "1 waiting now; none of those shown still waits" in answer
 
 
 def test_rows_that_ran_out_are_not_called_decided(world: World, clock: Clock) -> None:
