@@ -11,7 +11,7 @@ from django.core import signing
 from approvals.domain.decisions import Receipt
 from ledger.domain import canonical
 
-RENDERER = "card/1"
+RENDERER = "card/2"
 _SALT = "approvals.view-receipt"
 
 

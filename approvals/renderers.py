@@ -17,17 +17,22 @@ LONGEST_NAME = 60
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked: the tool, the target's name, the resource there, and the parsed final arguments (None when they may not be shown)."""
+    """What is asked: the tool, the target's name, the resource there, the parsed final arguments, and what the target last showed of the
+    resource. The last two are None when they aren't known or may not be shown."""
 
     tool: str
     target: str
     resource: str
     arguments: Any
+    seen: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """`headline` is verb, object and place; `verb` names the button; `undo` says whether it can be taken back; `rated` is False for the default."""
+    """`headline` is verb, object and place; `verb` names the button; `undo` says whether it can be taken back; `rated` is False for the default.
+
+    `warning` is what speaks against it as far as the target was seen, '' for nothing.
+    """
 
     headline: str
     verb: str
@@ -35,6 +40,7 @@ class Words:
     risk_label: str
     undo: str
     rated: bool = True
+    warning: str = ""
 
 
 Renderer = Callable[[Asked], Words | None]
@@ -101,6 +107,26 @@ def refund(asked: Asked) -> Words | None:
         risk="high",
         risk_label="High risk: money leaves",
         undo="can’t be undone once it is settled",
+        warning=_beyond(asked.arguments, asked.seen),
+    )
+
+
+def _beyond(arguments: Mapping[str, Any], order: Any) -> str:
+    """What is wrong with the amount, going by the order as it was seen: another currency, or more than is left of it."""
+    if not isinstance(order, Mapping):
+        return ""
+    wanted, currency = arguments["amount_minor"], order.get("currency")
+    total, refunded = order.get("amount_minor"), order.get("refunded_minor", 0)
+    whole, gone = amount(total, currency), amount(refunded, currency)
+    if not whole or not gone:
+        return ""
+    if currency != arguments["currency"]:
+        return f"The order is in {currency}, this refund in {arguments['currency']}."
+    if wanted <= total - refunded:
+        return ""
+    return (
+        f"This refund of {amount(wanted, currency)} is more than the order has left: {amount(total - refunded, currency)}"
+        f" ({whole} in all, {gone} refunded already)."
     )
 
 

@@ -76,7 +76,9 @@ def read_reason(choice: Choice, text: str) -> str:
     if len(reason) > LONGEST_REASON:
         raise LedgerError("invalid", f"the reason is longer than {LONGEST_REASON} characters", "Shorten it.")
     if choice is Choice.DENY and not reason:
-        raise LedgerError("invalid", "a denial needs a reason; the agent is told it", "Say why.")
+        raise LedgerError(
+            "invalid", "a denial needs a reason; the agent receives it word for word", "Write one and deny again."
+        )
     return reason
 
 
@@ -89,7 +91,7 @@ def repeated(asked: Asked, ballot: Ballot) -> bool:
         raise LedgerError(
             "already-decided",
             f"you have voted to {own.choice} on this revision",
-            "A vote can't be turned round.",
+            "An approval can be taken back while it is not used; a denial stands.",
             state=str(asked.request.state),
             choice=str(own.choice),
             voted_at=own.voted_at.isoformat(),

@@ -13,31 +13,38 @@ from django.db.models import Count, OuterRef, Q, Subquery
 from approvals.domain.quorum import counts, missing
 from approvals.domain.requests import EFFECT, Choice, RequestState
 from approvals.models import ApprovalRequest, Revision, Vote
-from approvals.services import standing
+from approvals.services import earlier, sightings, standing
+from approvals.services.earlier import Earlier
+from approvals.services.sightings import Seen
 from ledger.domain import canonical
 from ledger.domain.authority import GrantState, Requirement, Rule
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
-from ledger.models import Agent, ApiKey, Body, Effect, Grant, Lease, Observation, RunHead, Tenant, User, WorkflowType
+from ledger.models import (
+    Agent,
+    ApiKey,
+    Effect,
+    Grant,
+    JournalEntry,
+    Lease,
+    Observation,
+    Permit,
+    RunHead,
+    Tenant,
+    User,
+    WorkflowType,
+)
 from ledger.services import facts, permissions
 
 MOST_EARLIER = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The target's resource as somebody saw it. `state` is None when only its version is known."""
-
-    id: UUID
-    version: str
-    state: Any
-    source: str
-    at: datetime
+SLOW = timedelta(minutes=5)
+"""An agent that hasn't taken a decision up for longer is named as slow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """How far the votes are. `lacking` counts what each group still has to give, `after` what would be missing after this person's approval."""
+    """How far the votes are. `lacking` counts what each group still has to give, `after` what would be missing after this person's approval;
+    `teams` names the groups."""
 
     rules: Sequence[Rule]
     lacking: Mapping[str, int]
@@ -45,6 +52,7 @@ class Quorum:
     approving: Sequence[Vote]
     can_still: Sequence[User]
     impossible: Sequence[str]
+    teams: Mapping[str, str]
 
     @property
     def wanted(self) -> int:
@@ -59,7 +67,8 @@ class Quorum:
 class Card:
     """One request as one person sees it. `stance` is '' when they may decide, otherwise why not; `arguments` is None unless `reads`.
 
-    `proposed` is what the target showed when this revision was asked, `before` when the one before it was, `newest` what it showed last.
+    `proposed` is what the target showed when this revision was asked, `before` when the one before it was, `newest` what it showed last,
+    before the first call was permitted (`called_at`). `spent` is how leave of an approved `related` request ended unused. `told_at` is when a worker took the run after the request was closed.
     """
 
     now: datetime
@@ -78,11 +87,15 @@ class Card:
     before: Seen | None
     proposed: Seen | None
     newest: Seen | None
+    called_at: datetime | None
     quorum: Quorum
     grant: Grant | None
     revisions: Sequence[Revision]
     votes: Sequence[Vote]
     related: Sequence[ApprovalRequest]
+    spent: Mapping[UUID, str]
+    earlier: Earlier | None
+    told_at: datetime | None
     voted: Vote | None
     stance: str
 
@@ -90,6 +103,14 @@ class Card:
     def pending(self) -> bool:
         """Open by state and by clock."""
         return self.request.state == RequestState.PENDING and self.now < self.request.decide_by
+
+    @property
+    def asked_again(self) -> ApprovalRequest | None:
+        """A later request of the same run about the same resource."""
+        later = [
+            row for row in self.related if row.run_id == self.request.run_id and row.opened_at > self.request.opened_at
+        ]
+        return max(later, key=lambda row: row.opened_at, default=None)
 
     @property
     def can_withdraw(self) -> bool:
@@ -131,7 +152,10 @@ def seen_request(person: User, tenant: Tenant, request_id: UUID) -> ApprovalRequ
 
 
 def token(request: ApprovalRequest, now: datetime) -> str:
-    """A short word that changes whenever the card would: revision, votes, state by the clock, what became of the effect, the target's version."""
+    """A short word that changes whenever the card would: revision, votes, state by the clock, the target's version, what became of the effect.
+
+    Of a closed request it changes with every move of the run, since the card tells what the run makes of the decision.
+    """
     effect = Effect.objects.of(request.tenant_id).filter(pk=request.subject_id)
     look = Observation.objects.of(request.tenant_id).filter(
         target=OuterRef("target"), resource=OuterRef("resource"), run__workflow=request.workflow_id
@@ -146,12 +170,16 @@ def token(request: ApprovalRequest, now: datetime) -> str:
     votes = Vote.objects.of(request.tenant_id).filter(request=request).aggregate(n=Count("pk"))["n"]
     grants = Grant.objects.of(request.tenant_id).filter(request_id=request.pk).values_list("state", flat=True)
     late = request.state == RequestState.PENDING and now >= request.decide_by
+    status, moved = head.values_list("status", "head_seq").first() or ("", 0)
+    closed = request.closed_at
     parts = [
         request.revision,
         "expired" if late else request.state,
         votes,
         state,
-        head.values_list("status", flat=True).first(),
+        status,
+        moved if closed else "",
+        closed is not None and now - closed > SLOW,
         newest,
         *sorted(grants),
     ]
@@ -174,7 +202,9 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
     current = [vote for vote in votes if vote.revision == request.revision]
     quorum = _quorum(person, request, revision, current)
     voted = next((vote for vote in current if vote.voter_id == person.pk), None)
-    raw = _bytes(effect.request) if reads else None
+    raw = sightings.content_of(effect.request) if reads else None
+    related = _related(effect, request)
+    called_at = _called_at(effect)
     card = Card(
         now=now,
         request=request,
@@ -189,16 +219,18 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         reads=reads,
         arguments=canonical.parse(raw) if raw else None,
         raw=raw,
-        before=_seen(effect, reads, pk=revision.previous_observation_id),
-        proposed=_seen(effect, reads, pk=effect.observation_id),
-        newest=_seen(
-            effect, reads, target=effect.target_id, resource=effect.resource, run__workflow=request.workflow_id
-        ),
+        before=sightings.newest(effect, reads, pk=revision.previous_observation_id),
+        proposed=sightings.newest(effect, reads, pk=effect.observation_id),
+        newest=_last_look(effect, request, reads, called_at),
+        called_at=called_at,
         quorum=quorum,
         grant=Grant.objects.of(tenant).filter(request_id=request.pk).order_by("-approved_at").first(),
         revisions=revisions,
         votes=votes,
-        related=_related(effect, request),
+        related=related,
+        spent=_spent(request, related),
+        earlier=earlier.of(request, effect, revisions, related, reads),
+        told_at=_told_at(request),
         voted=voted,
         stance="",
     )
@@ -241,6 +273,7 @@ def _quorum(person: User, request: ApprovalRequest, revision: Revision, votes: S
         approving=sorted(approving, key=lambda vote: vote.voted_at),
         can_still=list(User.objects.filter(pk__in=left).order_by("name", "email")),
         impossible=standing.cannot_be_met(rules, excluded, workflow),
+        teams=standing.team_names(request.tenant_id, {rule.group for rule in rules}),
     )
 
 
@@ -255,27 +288,36 @@ def _related(effect: Effect, request: ApprovalRequest) -> list[ApprovalRequest]:
     return list(rows.exclude(pk=request.pk).order_by("-opened_at")[:MOST_EARLIER])
 
 
-def _seen(effect: Effect, reads: bool, **where: Any) -> Seen | None:
-    """The newest such observation. Those of other workflows' runs are for who may see them there."""
-    rows = Observation.objects.of(effect.tenant_id).filter(**where).select_related("body").order_by("-observed_at")
-    found = rows.first() if effect.resource else None
-    if found is None:
+def _spent(request: ApprovalRequest, related: Sequence[ApprovalRequest]) -> dict[UUID, str]:
+    approved = {row.pk for row in related if row.state == RequestState.APPROVED}
+    states = (GrantState.VOIDED, GrantState.REVOKED, GrantState.EXPIRED)
+    grants = Grant.objects.of(request.tenant_id).filter(request_id__in=approved, state__in=states)
+    ended = grants.order_by("approved_at").values_list("request_id", "state")
+    return {row: str(state) for row, state in ended if row is not None}
+
+
+def _last_look(effect: Effect, request: ApprovalRequest, reads: bool, called_at: datetime | None) -> Seen | None:
+    """The newest look by a run of the workflow; those of other workflows' runs are for who may see them there."""
+    until = {} if called_at is None else {"observed_at__lte": called_at}
+    where = {"target": effect.target_id, "resource": effect.resource, "run__workflow": request.workflow_id, **until}
+    return sightings.newest(effect, reads, **where)
+
+
+def _called_at(effect: Effect) -> datetime | None:
+    rows = Permit.objects.of(effect.tenant_id).filter(effect=effect).order_by("attempt")
+    at: datetime | None = rows.values_list("permitted_at", flat=True).first()
+    return at
+
+
+def _told_at(request: ApprovalRequest) -> datetime | None:
+    """When a worker took the run after the request was closed: what was decided is in its packet."""
+    if request.closed_at is None:
         return None
-    content = _bytes(found.body) if reads and found.body else None
-    return Seen(found.pk, found.version, _loose(content), found.source, found.observed_at)
-
-
-def _loose(content: bytes | None) -> Any:
-    if content is None:
-        return None
-    try:
-        return canonical.parse(content)
-    except LedgerError:
-        return content.decode("utf-8", "replace")
-
-
-def _bytes(body: Body) -> bytes | None:
-    return None if body.content is None else bytes(body.content)
+    claims = JournalEntry.objects.of(request.tenant_id).filter(
+        stream_id=request.run_id, verb="run.claim", at__gt=request.closed_at
+    )
+    at: datetime | None = claims.order_by("seq").values_list("at", flat=True).first()
+    return at
 
 
 def _key(effect: Effect) -> str:

@@ -65,6 +65,24 @@ def newer_for(person: User, tenant: Tenant, since: datetime) -> int:
     return inbox.pending_for(person, tenant).filter(Exists(asked)).order_by()[:100].count()
 
 
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """How many listed requests wait for the person no longer, and whether people decided all of them."""
+
+    count: int
+    decided: bool
+
+
+def gone_for(person: User, tenant: Tenant, shown: Sequence[UUID]) -> Gone:
+    """What became of the requests that a page lists: at most a page of them."""
+    waiting = set(inbox.pending_for(person, tenant).filter(pk__in=shown).values_list("pk", flat=True))
+    gone = set(shown) - waiting
+    voted = Vote.objects.of(tenant).filter(request=OuterRef("pk"), revision=OuterRef("revision"), voter=person)
+    decided = ApprovalRequest.objects.of(tenant).filter(pk__in=gone, workflow__in=permissions.visible(person, Verb.SEE))
+    by_people = decided.filter(Q(state__in=(RequestState.APPROVED, RequestState.DENIED)) | Exists(voted))
+    return Gone(len(gone), bool(gone) and by_people.count() == len(gone))
+
+
 def impossible_for(person: User, tenant: Tenant) -> list[tuple[UUID, str, list[str]]]:
     """Pending requests that too few people could approve: id, workflow and the groups that lack people, for operators and administrators."""
     types = permissions.visible(person, Verb.OPERATE) | permissions.visible(person, Verb.ADMINISTER)

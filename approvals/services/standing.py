@@ -38,6 +38,12 @@ def cannot_be_met(rules: Sequence[Rule], excluded: Collection[UUID], workflow: W
     return [rule.group for rule, count in zip(rules, lacking, strict=True) if count]
 
 
+def team_names(tenant_id: UUID, slugs: Collection[str]) -> dict[str, str]:
+    """The names of these teams, by slug; without those that the tenant doesn't have."""
+    rows = TeamProfile.objects.of(tenant_id).filter(slug__in=slugs)
+    return dict(rows.values_list("slug", "name"))
+
+
 def _with_teams(people: QuerySet[User], tenant_id: UUID) -> dict[UUID, Groups]:
     teams: dict[UUID, set[str]] = {}
     rows = people.values_list("pk", "groups__team__tenant_id", "groups__team__slug")

@@ -16,11 +16,13 @@ from approvals.forms import Decision
 from approvals.looks import look_again
 from approvals.services import cards, decisions
 from approvals.services.decisions import DecisionAnswer
+from approvals.services.standing import team_names
 from approvals.services.votes import withdraw_vote
 from approvals.views import counts, errors
 from approvals.views.access import TenantRequest, tenant_page
-from approvals.views.cards import context
+from approvals.views.cards import approvals_of, context
 from ledger.domain.errors import LedgerError
+from ledger.models import Tenant
 from ledger.services import facts
 from ledger.services.authority import revoke_grant
 
@@ -89,7 +91,7 @@ def approval_withdraw(request: TenantRequest, request_id: UUID) -> HttpResponse:
         withdraw_vote(request.person, request_id, int(revision) if revision.isascii() and revision.isdigit() else 0)
     except LedgerError as error:
         return _taken(request, request_id, error)
-    return _back(request, request_id, "Your approval was taken back. The request is asked again.")
+    return _back(request, request_id, "Your approval was taken back. The request is asked again, without it.")
 
 
 @require_POST
@@ -106,7 +108,7 @@ def approval_revoke(request: TenantRequest, request_id: UUID) -> HttpResponse:
     said = (
         "The call is out already; further attempts are stopped."
         if answer.used
-        else "The approval was taken back before it was used."
+        else "The approval was taken back before it was used; nothing is sent on it. The agent may ask again."
     )
     return _back(request, request_id, said)
 
@@ -156,14 +158,15 @@ def _answered(request: TenantRequest, shown: dict[str, Any], status: int) -> Htt
 
 
 def _done(request: TenantRequest, answer: DecisionAnswer) -> HttpResponse:
-    return _back(request, answer.request_id, _outcome(answer))
+    return _back(request, answer.request_id, _outcome(request.tenant, answer))
 
 
-def _outcome(answer: DecisionAnswer) -> str:
+def _outcome(tenant: Tenant, answer: DecisionAnswer) -> str:
     """What is true now, and no more than that: that the agent went on is another fact."""
     if answer.choice is Choice.DENY:
         return "Denied. The decision is recorded; the agent gets your reason."
     if answer.missing:
-        lacking = ", ".join(f"{count} of {group}" for group, count in answer.missing.items())
+        names = team_names(tenant.pk, answer.missing)
+        lacking = " and ".join(approvals_of(count, group, names) for group, count in answer.missing.items())
         return f"Your approval is recorded. Still needed: {lacking}."
     return "Approved. The decision is recorded; the agent has yet to resume."

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -15,13 +14,12 @@ from approvals.domain.requests import CARRIED, Choice
 from approvals.models import ApprovalRequest, Revision, Vote
 from approvals.renderers import Asked, Words, words_for
 from approvals.services import cards, inbox
-from approvals.services.cards import Card, Seen
+from approvals.services.cards import Card
 from approvals.templatetags.console import absolute, ago, short, span, visible_text, words
-from approvals.views import followups
+from approvals.views import earlier, followups
+from approvals.views.documents import argument_rows, diff, pretty
 from ledger.models import Tenant, User
 
-MOST_ROWS = 40
-LONGEST_VALUE = 300
 MOST_NAMES = 4
 
 STANCES = {
@@ -30,6 +28,7 @@ STANCES = {
     "no-right": "You may read this, but your account can’t approve in this workflow.",
     "no-group": "You may approve in this workflow, but are in none of the groups that this request needs.",
 }
+TAKE_BACK = "The agent may not make this call any more. It may ask again; then you or others decide anew."
 REVISION_REASONS = {
     "asked": "First asked",
     "changed": "Asked again: what it rests on changed",
@@ -53,7 +52,10 @@ def context(card: Card, tenant: Tenant, person: User) -> dict[str, Any]:
         "why": visible_text(card.effect.run.text),
         "quorum": quorum(card, person),
         "causes": causes(card, asked),
+        "warning": visible_text(asked.warning),
         "state": card.state,
+        "pill": earlier.pill(card),
+        "earlier": earlier.context(card),
         "revision": card.request.revision,
         "digest": bytes(card.request.digest).hex(),
     }
@@ -64,12 +66,13 @@ def context(card: Card, tenant: Tenant, person: User) -> dict[str, Any]:
         "words": asked,
         "history": history(card, tenant),
         "changes": changes(card),
-        "progress": followups.progress(card),
+        "progress": followups.progress(card, tenant),
         "stance": STANCES.get(card.stance, ""),
         "receipt": receipts.seal(receipt, card.request.pk, person.pk),
         "token": cards.token(card.request, card.now),
         "claimed_by": visible_text(card.agent.name if card.agent else "the agent"),
         "draft": f"approval-{card.request.pk}-r{card.request.revision}",
+        "take_back": TAKE_BACK,
         "next": next_one(person, tenant, card.request),
     }
 
@@ -77,7 +80,10 @@ def context(card: Card, tenant: Tenant, person: User) -> dict[str, Any]:
 def words_of(card: Card) -> Words:
     """Our words for what the card's effect would do."""
     effect = card.effect
-    return words_for(Asked(effect.tool, effect.target.name, effect.resource, card.arguments))
+    seen = (card.newest or card.proposed) if card.pending else None
+    return words_for(
+        Asked(effect.tool, effect.target.name, effect.resource, card.arguments, seen.state if seen else None)
+    )
 
 
 def facts(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
@@ -89,7 +95,7 @@ def facts(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
             "value": visible_text(card.agent.name) if card.agent else "",
             "note": f"version {card.head.version}",
         },
-        {"label": "Acts for", "value": visible_text(card.acts_for.name) if card.acts_for else "nobody in particular"},
+        {"label": "Acts for", "value": visible_text(card.acts_for.name) if card.acts_for else "nobody named"},
         {"label": "Credential", "value": card.key_prefix and f"key {card.key_prefix}…", "mono": True},
         {
             "label": "Run",
@@ -107,85 +113,33 @@ def facts(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
     ]
 
 
-def argument_rows(arguments: Any) -> list[dict[str, Any]]:
-    """The final arguments, key by key. What is too long for a row says so; the whole of it stands below."""
-    if not isinstance(arguments, dict):
-        return []
-    rows = [{"label": visible_text(key), **_value(value)} for key, value in list(arguments.items())[:MOST_ROWS]]
-    if len(arguments) > MOST_ROWS:
-        rows.append({"label": "…", "value": f"{len(arguments) - MOST_ROWS} more, all in the text below"})
-    return rows
-
-
-def _value(value: Any) -> dict[str, Any]:
-    text = visible_text(value) if isinstance(value, str) else pretty(value)
-    if text == "":
-        return {"value": '""', "note": "empty text"}
-    if len(text) > LONGEST_VALUE:
-        return {"value": text[:LONGEST_VALUE] + "…", "note": f"{len(text)} characters, all in the text below"}
-    return {"value": text, "mono": not isinstance(value, str)}
-
-
-def pretty(value: Any) -> str:
-    """A parsed JSON value as readable text."""
-    return visible_text(json.dumps(value, indent=2, ensure_ascii=False))
-
-
 def target(card: Card) -> dict[str, Any]:
     """The target's state as observed when it was proposed, against the newest observation."""
     before, newest = card.proposed, card.newest or card.proposed
+    title = "The target now" if card.pending else "The target, last seen"
+    title = "Last seen before the call" if card.called_at else title
     if before is None or newest is None:
         said = "Nobody has looked at the target: its state is not known."
-        return {"said": said, "moved": False, "known": False, "at": None, "version": "", "rows": [], "since": ""}
+        unknown = {"said": said, "moved": False, "known": False, "at": None, "version": "", "rows": [], "since": ""}
+        return {**unknown, "title": title, "steady": ""}
     moved = before.version != newest.version
     then, now = visible_text(before.version), visible_text(newest.version)
     rows = diff(before, newest) if card.reads else []
+    since = "asked again" if card.revision.number > 1 else "proposed"
+    changed = any(row["changed"] for row in rows)
     return {
+        "title": title,
+        "steady": f"As it was when {since}" if card.called_at else f"Unchanged since it was {since}",
+        "changed": changed,
         "said": f"It was version {then} then." if moved else f"Last seen {ago(newest.at, card.now)}.",
         "moved": moved,
         "known": True,
         "at": newest.at,
         "version": now,
         "rows": rows,
-        "since": "asked again" if card.revision.number > 1 else "proposed",
-        "drifted": not moved and any(row["changed"] for row in rows),
+        "since": since,
+        "drifted": not moved and changed,
     }
-
-
-def diff(before: Seen, after: Seen) -> list[dict[str, Any]]:
-    """Field by field, what was seen at proposal and what was seen last; what changed comes first, and what is left out says so."""
-    old, new = _fields(before), _fields(after)
-    keys = sorted(dict.fromkeys([*old, *new]), key=lambda key: old.get(key) == new.get(key))
-    rows: list[dict[str, Any]] = [
-        {
-            "field": visible_text(key),
-            "before": _cut(old[key]) if key in old else None,
-            "after": _cut(new[key]) if key in new else None,
-            "changed": old.get(key) != new.get(key),
-        }
-        for key in keys[:MOST_ROWS]
-    ]
-    if rest := keys[MOST_ROWS:]:
-        changed = sum(old.get(key) != new.get(key) for key in rest)
-        told = f"{len(rest)} more fields, {changed} of them changed"
-        rows.append({"field": "…", "before": told, "after": told, "changed": bool(changed)})
-    return rows
-
-
-def _fields(seen: Seen) -> dict[str, str]:
-    if seen.state is None:
-        return {}
-    if not isinstance(seen.state, dict):
-        return {"state": str(seen.state)}
-    return {
-        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for key, value in seen.state.items()
-    }
-
-
-def _cut(text: str) -> str:
-    shown = visible_text(text[:LONGEST_VALUE])
-    return shown if len(text) <= LONGEST_VALUE else f"{shown}… ({len(text)} characters)"
 
 
 def quorum(card: Card, person: User) -> dict[str, Any]:
@@ -199,15 +153,24 @@ def quorum(card: Card, person: User) -> dict[str, Any]:
         "given": votes.given,
         "wanted": votes.wanted,
         "steps": [index < votes.given for index in range(votes.wanted)],
-        "rules": [f"{rule.quorum} of {visible_text(rule.group)}" for rule in votes.rules],
-        "lacking": [f"{count} of {visible_text(group)}" for group, count in votes.lacking.items()],
+        "rules": [approvals_of(rule.quorum, rule.group, votes.teams) for rule in votes.rules],
         "approving": [
             {"name": visible_text(vote.voter.name), "at": vote.voted_at, "carried": _carried(vote)}
             for vote in votes.approving
         ],
         "can_still": enumerate_names(names, more),
-        "impossible": [visible_text(group) or "a group without a name" for group in votes.impossible],
+        "impossible": [team(group, votes.teams) for group in votes.impossible],
     }
+
+
+def team(slug: str, names: Mapping[str, str]) -> str:
+    """A rule's group as people know it: "the team Refund approvers"."""
+    return f"the team {visible_text(names.get(slug) or slug)}" if slug else "a team without a name"
+
+
+def approvals_of(count: int, slug: str, names: Mapping[str, str]) -> str:
+    """ "1 approval from the team Refund approvers"."""
+    return f"{count} approval{'s' if count != 1 else ''} from {team(slug, names)}"
 
 
 def enumerate_names(names: Sequence[str], more: int) -> str:
@@ -242,7 +205,7 @@ def history(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
             "at": row.opened_at,
             "icon": "message",
             "tone": "neutral",
-            "title": REVISION_REASONS.get(row.reason, f"Asked again: {words(row.reason)}"),
+            "title": revision_reason(row, anew=card.earlier is not None),
             "text": f"revision {row.number}, digest {short(row.subject_digest)}",
         }
         for row in card.revisions
@@ -250,13 +213,29 @@ def history(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
     items += [
         {
             "at": row.closed_at or row.opened_at,
-            "state": row.state,
-            "title": f"Another request about {visible_text(card.effect.resource)}: {words(row.state)}",
+            "state": card.spent.get(row.pk, row.state),
+            "title": f"Another request about {visible_text(card.effect.resource)}: {became(row, card)}",
             "href": reverse("approval", args=[tenant.slug, row.pk]),
         }
         for row in card.related
     ]
     return sorted(items, key=lambda item: item["at"], reverse=True)
+
+
+def became(row: ApprovalRequest, card: Card) -> str:
+    """What became of another request: leave that came to nothing is not told as one that holds."""
+    ended = {"voided": "then void", "revoked": "then taken back", "expired": "then not used in time"}
+    spent = ended.get(card.spent.get(row.pk, ""), "")
+    return f"{words(row.state)}, {spent}" if spent else words(row.state)
+
+
+def revision_reason(row: Revision, *, anew: bool) -> str:
+    """Why a revision was asked. What is asked anew after an earlier request, or after leave is gone, is no first asking."""
+    if row.number == 1 and anew and row.reason == "asked":
+        return "Asked anew, after an earlier request"
+    if row.number > 1 and row.reason == "asked":
+        return "Asked again: the leave that was given no longer stands"
+    return REVISION_REASONS.get(row.reason, f"Asked again: {words(row.reason)}")
 
 
 def _vote(vote: Vote, reads: bool) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def inbox(request: TenantRequest) -> HttpResponse:
             "total": counts.bounded(pending_for(request.person, request.tenant)) or "0",
             "tabs": _tabs(request),
             "impossible": _impossible(request),
-            "newer_url": f"{newer}?{urlencode({'since': canonical.rfc3339(now)})}",
+            "newer_url": f"{newer}?{urlencode({'since': canonical.rfc3339(now), 'shown': _shown(rows)})}",
             "next_url": f"{here}?{urlencode({'after': _cursor(more)})}" if more else "",
             "first_url": here if after else "",
         },
@@ -51,13 +51,41 @@ def inbox(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page
 def inbox_newer(request: TenantRequest) -> HttpResponse:
-    """204 while nothing newer waits than the page had `since`, otherwise the bar that offers it."""
+    """204 while what waits is as the page has it (`since`, and `shown`, the ids on it), otherwise the bar that offers it, with the counts."""
     since = canonical.parse_time(request.GET.get("since", ""), "since")
-    count = listing.newer_for(request.person, request.tenant, since)
-    if not count:
+    shown = _ids(request.GET.get("shown", ""))
+    new = listing.newer_for(request.person, request.tenant, since)
+    gone = listing.gone_for(request.person, request.tenant, shown)
+    if not new and not gone.count:
         return HttpResponse(status=204)
-    here = reverse("inbox", args=[request.tenant.slug])
-    return render(request, "partials/_live_bar.html", {"count": count, "href": here})
+    badge = counts.badges(request)["inbox"]
+    told = [f"{new} new"] if new else []
+    if gone.count:
+        told.append(f"{gone.count} decided meanwhile" if gone.decided else f"{gone.count} no longer waiting")
+    context = {
+        "said": ", ".join(told),
+        "href": reverse("inbox", args=[request.tenant.slug]),
+        "total": badge or "0",
+        "badge": badge,
+        "gone": gone.count,
+        "shown": len(shown),
+    }
+    return render(request, "approvals/_newer.html", context)
+
+
+def _shown(rows: list[Row]) -> str:
+    return "~".join(row.request.pk.hex for row in rows)
+
+
+def _ids(text: str) -> list[UUID]:
+    """Ids of one page's rows, as its address has them."""
+    try:
+        found = [UUID(hex=each) for each in text.split("~")[: listing.PAGE + 1]] if text else []
+    except ValueError:
+        found = [UUID(int=0)] * (listing.PAGE + 1)
+    if len(found) > listing.PAGE:
+        raise LedgerError("invalid", "the page's address is broken", "Start at the inbox's first page.")
+    return found
 
 
 def _line(request: TenantRequest, row: Row) -> dict[str, Any]:

@@ -1,58 +1,98 @@
 // data-live="URL" asks whether anything is newer. 204: nothing. 200 on a list's bar: the
-// bar's content ("4 new, show"). 200 on a card (data-live-card): the card as it is now,
-// put in place at once unless somebody is in it; then a bar in [data-live-note] offers it.
+// bar's content ("4 new, show"), and with it templates that replace counts elsewhere. 200 on a
+// card (data-live-card): the card as it is now, put in place at once unless somebody is in
+// its form; then a bar in [data-live-note] offers it, and a click shows how it is by then.
 (() => {
   "use strict";
   const timers = new WeakMap();
 
-  const busy = (card) => card.matches(":hover") || card.contains(document.activeElement)
-    || [...card.querySelectorAll("textarea, input:not([type=hidden])")].some((field) => (
-      field.type === "checkbox" || field.type === "radio" ? field.checked !== field.defaultChecked : field.value !== field.defaultValue));
+  const announce = (text) => document.dispatchEvent(new CustomEvent("app:announce", { detail: text }));
+  const typed = (field) => (field.type === "checkbox" || field.type === "radio"
+    ? field.checked !== field.defaultChecked : field.value !== field.defaultValue);
+  // Only what would be lost protects a card: typed text, the focus in a form, a press under way.
+  const busy = (card) => card.matches(":active")
+    || [...card.querySelectorAll("form")].some((form) => form.contains(document.activeElement))
+    || [...card.querySelectorAll("form :is(textarea, input:not([type=hidden]))")].some(typed);
 
+  const words = (el) => el.textContent.replace(/\s+/g, " ").trim();
+  const said = (card) => [...card.querySelectorAll("[data-live-said] .what")].map(words);
+  const twin = (card, was) => (was.id && document.getElementById(was.id))
+    || [...card.querySelectorAll(was.tagName)].find((el) => words(el) === words(was)) || card;
   const show = (card, html) => {
-    if (card.isConnected) window.htmx.swap(card, html, { swapStyle: "outerHTML" });
+    if (!card.isConnected) return;
+    const active = card.contains(document.activeElement) ? document.activeElement : null;
+    const open = [...card.querySelectorAll("details[open] > summary")].map(words);
+    const before = said(card);
+    const { id } = card;
+    window.htmx.swap(card, html, { swapStyle: "outerHTML" });
+    const now = document.getElementById(id);
+    if (!now) return;
+    now.querySelectorAll("details > summary").forEach((summary) => {
+      if (open.includes(words(summary))) summary.parentElement.open = true;
+    });
+    if (active) {
+      const next = twin(now, active);
+      if (next === now) now.tabIndex = -1;
+      next.focus({ preventScroll: true });
+    }
+    const news = said(now).filter((text) => !before.includes(text));
+    if (news.length) announce(news.join(". "));
   };
-  const offer = (card, html) => {
-    const note = card.querySelector("[data-live-note]");
-    if (!note) return;
+  const note = (card) => card.querySelector("[data-live-note]");
+  const withdraw = (card) => note(card)?.replaceChildren();
+  const offer = (card) => {
+    const place = note(card);
+    if (!place || place.firstElementChild) return;
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = "This changed while you were here. Show how it is now";
-    button.addEventListener("click", () => show(card, html));
-    note.classList.add("live-bar");
-    note.replaceChildren(button);
-    document.dispatchEvent(new CustomEvent("app:announce", { detail: button.textContent }));
+    button.addEventListener("click", () => ask(card, true));
+    place.classList.add("live-bar");
+    place.replaceChildren(button);
+    announce(button.textContent);
   };
-  const take = (el, html) => {
-    if (!("liveCard" in el.dataset)) {
-      if (el.innerHTML.trim() !== html.trim()) {
-        el.innerHTML = html;
-        document.dispatchEvent(new CustomEvent("app:announce", { detail: el.textContent }));
-      }
-      return true;
-    }
-    if (busy(el)) offer(el, html);
+  const fill = (bar, html) => {
+    const template = document.createElement("template");
+    template.innerHTML = html;
+    template.content.querySelectorAll("template[data-live-replace]").forEach((part) => {
+      document.querySelector(part.dataset.liveReplace)?.replaceWith(part.content);
+      part.remove();
+    });
+    if (words(bar) === words(template.content)) return;
+    bar.replaceChildren(template.content);
+    announce(words(bar));
+  };
+  const take = (el, html, wanted) => {
+    if (!("liveCard" in el.dataset)) fill(el, html);
+    else if (!wanted && busy(el)) offer(el);
     else show(el, html);
-    return false;
+  };
+  const same = (el) => {
+    if ("liveCard" in el.dataset) withdraw(el);
+    else el.replaceChildren();
   };
 
-  const ask = async (el) => {
+  const ask = async (el, wanted = false) => {
     if (!el.isConnected) return;
     const every = Number(el.dataset.liveEvery || 15) * 1000;
     let wait = every;
-    if (!document.hidden) {
+    if (wanted || !document.hidden) {
       try {
         const answer = await fetch(el.dataset.live, { headers: { "HX-Request": "true", "X-Live": "1" }, credentials: "same-origin", cache: "no-store", redirect: "manual" });
         if (answer.headers.has("HX-Redirect") || answer.status === 401 || answer.type === "opaqueredirect") {
           document.dispatchEvent(new CustomEvent("app:signed-out"));
           return;
         }
-        if (answer.status === 200 && !take(el, await answer.text())) return;
+        if (answer.status === 200) take(el, await answer.text(), wanted);
+        if (answer.status === 204) same(el);
         if (answer.status === 403 || answer.status === 404) return;
         if (answer.status >= 500) wait = every * 4;
-      } catch { wait = every * 4; }
+      } catch {
+        wait = every * 4;
+        if (wanted) document.dispatchEvent(new CustomEvent("app:toast", { detail: "No connection to the server. What is shown is as it was." }));
+      }
     }
-    plan(el, wait);
+    if (el.isConnected) plan(el, wait);
   };
   const plan = (el, wait) => {
     clearTimeout(timers.get(el));

@@ -12,6 +12,31 @@
     node.querySelector("p").textContent = text;
     region.append(node);
   };
+  // A notice leaves by itself once it can have been read; trouble stays until it is dismissed.
+  const STAYS = 8000;
+  const leave = (node) => {
+    let timer = 0;
+    const stop = () => clearTimeout(timer);
+    const wait = () => {
+      stop();
+      timer = setTimeout(() => (node.matches(":hover, :focus-within") ? wait() : node.remove()), STAYS);
+    };
+    ["pointerenter", "focusin"].forEach((name) => node.addEventListener(name, stop));
+    ["pointerleave", "focusout"].forEach((name) => node.addEventListener(name, wait));
+    wait();
+  };
+  const arrive = (node) => {
+    const text = node.querySelector("p")?.textContent;
+    [...node.parentElement.querySelectorAll(".toast")]
+      .filter((other) => other !== node && other.querySelector("p")?.textContent === text)
+      .forEach((other) => other.remove());
+    if (node.dataset.toast !== "error") leave(node);
+  };
+  const region = document.getElementById("toasts");
+  if (region) {
+    new MutationObserver((changes) => changes.flatMap((change) => [...change.addedNodes])
+      .filter((node) => node.isConnected && node.matches?.(".toast")).forEach(arrive)).observe(region, { childList: true });
+  }
   const signedOut = () => {
     const banner = document.getElementById("banner");
     const source = document.getElementById("signed-out-template");

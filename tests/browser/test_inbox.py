@@ -120,7 +120,7 @@ def test_decided_by_another_while_typing_says_who_and_keeps_the_text(
     decide(client_of(world.bob), world, request, "approve")
     console.expected.add(409)
     deny(page)
-    expect(page.get_by_text("Decision recorded: approved by Bob")).to_be_visible()
+    expect(page.get_by_role("main").get_by_text("Decision recorded: approved by Bob")).to_be_visible()
     expect(page.get_by_label("What you typed, not sent")).to_have_value(TYPED)
     assert votes(request) == [(world.bob.pk, "approve")]
 
@@ -130,7 +130,7 @@ def test_an_open_card_turns_itself_to_decided(world: World, open_page: Opened) -
     page = opened(open_page, world, request)
     page.mouse.move(5, 500)
     decide(client_of(world.bob), world, request, "approve")
-    expect(page.get_by_text("Decision recorded: approved by Bob")).to_be_visible(timeout=15_000)
+    expect(page.get_by_role("main").get_by_text("Decision recorded: approved by Bob")).to_be_visible(timeout=15_000)
 
 
 def test_a_card_with_typed_text_is_never_swapped_but_offers_it(world: World, open_page: Opened) -> None:

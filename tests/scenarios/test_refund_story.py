@@ -49,7 +49,10 @@ def test_an_order_that_moved_is_asked_about_again_and_the_card_says_what_changed
     assert [grant.state for grant in Grant.objects.of(world.tenant).filter(run_id=story.run_id)] == ["voided"]
     assert (story.request.state, story.request.revision) == ("pending", 2)
     page = story.card(world.alice)
-    assert "amount_minor was 12000 and is 11000" in page and "Unchanged since it was asked again" in page
+    assert (
+        "amount_minor was 120.00 EUR (12000) and is 110.00 EUR (11000)" in page
+        and "Unchanged since it was asked again" in page
+    )
     stale = story.decide(world.bob, "approve", page=old_page)
     assert stale.status_code == 412 and story.request.state == "pending"
     story.approve()

@@ -327,7 +327,7 @@ def test_the_vote_keeps_the_digest_of_what_was_shown_and_its_renderer(world: Wor
     request = ask(world)
     decide(client_of(world.alice), world, request, "approve")
     vote = request.votes.of(world.tenant).get()
-    assert len(bytes(vote.receipt_digest)) == 32 and vote.renderer == "card/1" and vote.entry_point == "page"
+    assert len(bytes(vote.receipt_digest)) == 32 and vote.renderer == "card/2" and vote.entry_point == "page"
     assert vote.groups == ["approvers"]
 
 
@@ -343,7 +343,7 @@ def test_a_vote_below_the_quorum_says_what_is_still_needed(world: World) -> None
     request, alice = ask(world), client_of(world.alice)
     assert "Your approval counts; 1 more is needed." in text_of(alice.get(address(world, request)))
     answer = decide(alice, world, request, "approve", htmx=True)
-    assert "Still needed: 1 of approvers" in text_of(answer)
+    assert "Still needed: 1 approval from the team Refund approvers" in text_of(answer)
     page = text_of(client_of(world.bob).get(address(world, request)))
     assert "1 of 2 approvals" in page and "Who can still decide: you" in page
     assert "The agent may make this call until" in page

@@ -113,6 +113,47 @@ def test_nothing_newer_is_204_and_something_newer_is_a_bar_that_counts_it(world:
     assert answer.status_code == 200 and "1 new, show" in answer.content.decode()
 
 
+def newer_of(page: str) -> str:
+    found = re.search(r'data-live="([^"]+)"', page)
+    assert found
+    return found[1].replace("&amp;", "&")
+
+
+def test_rows_that_were_decided_meanwhile_are_told_with_counts_that_are_true(world: World) -> None:
+    alice = client_of(world.alice)
+    first, second = ask(world), ask(world)
+    newer = newer_of(inbox(world, alice))
+    decide(client_of(world.bob), world, first, "approve")
+    answer = alice.get(newer).content.decode()
+    assert "1 decided meanwhile, show" in answer
+    assert "1 waiting now; 1 of the 2 shown no longer does" in answer
+    ask(world)
+    decide(client_of(world.bob), world, second, "deny", "no")
+    answer = alice.get(newer).content.decode()
+    assert "1 new, 2 decided meanwhile, show" in answer
+    assert "1 waiting now; none of those shown still waits" in answer
+
+
+def test_rows_that_ran_out_are_not_called_decided(world: World, clock: Clock) -> None:
+    ask(world, hours=1)
+    alice = client_of(world.alice)
+    newer = newer_of(inbox(world, alice))
+    clock.shift(3_700)
+    assert "1 no longer waiting, show" in alice.get(newer).content.decode()
+
+
+def test_a_broken_list_of_shown_rows_is_refused(world: World) -> None:
+    address = f"/t/{world.tenant.slug}/inbox/newer/"
+    for shown in ("x", "~".join(["0" * 32] * 51)):
+        answer = client_of(world.alice).get(address, {"since": "2026-01-01T00:00:00Z", "shown": shown})
+        assert answer.status_code == 422
+
+
+def test_an_empty_inbox_says_how_a_request_will_show(world: World) -> None:
+    page = inbox(world, client_of(world.alice))
+    assert "a bar above offers it" in page and "by themselves" not in page
+
+
 def test_a_second_vote_that_is_needed_is_told_in_the_row(world: World) -> None:
     world.policy(({**RULES[0], "quorum": 2}, *RULES[1:]))
     request = ask(world)

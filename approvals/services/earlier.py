@@ -1,0 +1,89 @@
+"""What was asked and decided before about the same thing: the revision before, or an earlier request of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from approvals.domain.requests import RequestState
+from approvals.models import ApprovalRequest, Revision, Vote
+from approvals.services import actors, sightings
+from approvals.services.sightings import Seen
+from ledger.domain import canonical
+from ledger.domain.authority import GrantState
+from ledger.models import Effect, Grant, JournalEntry
+
+TAKEN_BACK = ("grant.revoke", "request.withdraw_vote")
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An asking that came before. `state` is the request's then, '' when it was asked again undecided.
+
+    `taken_back_by` is the name of who took leave or a vote back, '' when nobody did. `arguments` is None for who may not see them.
+    """
+
+    request: ApprovalRequest
+    revision: Revision
+    state: str
+    votes: Sequence[Vote]
+    grant: Grant | None
+    effect: Effect
+    arguments: Any
+    seen: Seen | None
+    taken_back_by: str
+
+
+def of(
+    request: ApprovalRequest,
+    effect: Effect,
+    revisions: Sequence[Revision],
+    related: Sequence[ApprovalRequest],
+    reads: bool,
+) -> Earlier | None:
+    """The asking before the request's current one: `revisions` are the request's, `related` others about the same resource."""
+    if request.revision > 1:
+        last = next((row for row in revisions if row.number == request.revision - 1), None)
+        return _read(request, last, effect, reads) if last else None
+    before = [row for row in related if row.run_id == request.run_id and row.opened_at < request.opened_at]
+    if not before:
+        return None
+    found = max(before, key=lambda row: row.opened_at)
+    own = Effect.objects.of(request.tenant_id).select_related("request", "target").get(pk=found.subject_id)
+    revision = Revision.objects.of(request.tenant_id).get(request=found, number=found.revision)
+    return _read(found, revision, own, reads, str(found.state))
+
+
+def _read(request: ApprovalRequest, revision: Revision, effect: Effect, reads: bool, state: str = "") -> Earlier:
+    tenant_id = request.tenant_id
+    grants = Grant.objects.of(tenant_id).filter(request_id=request.pk, revision=revision.number)
+    grant = grants.order_by("-approved_at").first()
+    votes = Vote.objects.of(tenant_id).filter(request=request, revision=revision.number)
+    raw = sightings.content_of(effect.request) if reads else None
+    return Earlier(
+        request=request,
+        revision=revision,
+        state=state or (str(RequestState.APPROVED) if grant else ""),
+        votes=list(votes.select_related("voter", "reason_body").order_by("voted_at")),
+        grant=grant,
+        effect=effect,
+        arguments=canonical.parse(raw) if raw else None,
+        seen=sightings.newest(effect, reads, pk=revision.observation_id),
+        taken_back_by=_taker(request, grant),
+    )
+
+
+def _taker(request: ApprovalRequest, grant: Grant | None) -> str:
+    if grant is not None and grant.state != GrantState.REVOKED:
+        return ""
+    return taken_back_by(request)
+
+
+def taken_back_by(request: ApprovalRequest) -> str:
+    """Who last took leave or a vote back on the request's run; '' when nobody did."""
+    entries = JournalEntry.objects.of(request.tenant_id).filter(
+        stream_id=request.run_id, verb__in=TAKEN_BACK, at__gte=request.opened_at
+    )
+    actor = entries.order_by("-seq").values_list("actor", flat=True).first()
+    return actors.names(request.tenant_id, [actor])(actor) if actor else ""

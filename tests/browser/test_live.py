@@ -1,0 +1,150 @@
+"""Pages that are left open: a decided card goes on to what came of it, an offer shows what is true at the click, a list tells what left it."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from approvals.models import ApprovalRequest
+from ledger.domain.commits import Next, NextKind
+from ledger.engine import wakes
+from ledger.services import effects
+from tests.browser.conftest import Opened
+from tests.ui.asking import address, ask, client_of, decide
+from tests.world import RULES, World
+
+pytestmark = pytest.mark.browser
+SOON = 15_000
+OFFER = "This changed while you were here"
+
+
+def woken(request: ApprovalRequest) -> None:
+    assert request.run_id is not None
+    wakes.run(request.run_id)
+
+
+def test_a_decided_card_goes_on_by_itself_with_mouse_and_focus_in_it(world: World, open_page: Opened) -> None:
+    request, _ = ask(world), ask(world)
+    page = open_page(world.alice)
+    page.goto(address(world, request))
+    page.get_by_role("button", name="Approve this refund").click()
+    expect(page.get_by_role("main").get_by_text("The agent has not resumed yet")).to_be_visible()
+    following = page.get_by_role("link", name="Next that waits for you")
+    following.hover()
+    expect(following).to_be_focused()
+    woken(request)
+    packet = world.claim("1", "2")
+    expect(page.get_by_role("main").get_by_text("The agent resumed; no call is out yet")).to_be_visible(timeout=SOON)
+    expect(page.get_by_role("link", name="Next that waits for you")).to_be_focused()
+    expect(page.locator("#status")).to_contain_text("The agent resumed")
+    effects.permit(world.caller, world.effect(packet.run.id).pk, packet.fence)
+    expect(page.get_by_role("main").get_by_text("The agent resumed; the call is out")).to_be_visible(timeout=SOON)
+    expect(page.get_by_role("main").get_by_text("Last seen before the call")).to_be_visible()
+
+
+def test_a_denied_card_goes_on_to_told_and_to_what_the_workflow_did(world: World, open_page: Opened) -> None:
+    request = ask(world)
+    page = open_page(world.alice)
+    page.goto(address(world, request))
+    page.get_by_label("Reason or comment").fill("the photos show a working lamp")
+    page.get_by_role("button", name="Deny").click()
+    expect(page.get_by_role("main").get_by_text("The agent has not been told yet")).to_be_visible()
+    woken(request)
+    packet = world.claim("1", "2")
+    expect(page.get_by_role("main").get_by_text("The agent was told; its workflow goes on")).to_be_visible(timeout=SOON)
+    world.commit(packet, Next(NextKind.COMPLETE))
+    expect(page.get_by_role("main").get_by_text("The agent was told; its workflow completed")).to_be_visible(
+        timeout=SOON
+    )
+
+
+def test_an_offer_shows_how_it_is_at_the_click_and_not_how_it_was_when_offered(world: World, open_page: Opened) -> None:
+    world.policy(({**RULES[0], "quorum": 2}, *RULES[1:]))
+    request = ask(world)
+    page = open_page(world.alice)
+    page.goto(address(world, request))
+    page.get_by_label("Reason or comment").fill("typed")
+    bob = client_of(world.bob)
+    decide(bob, world, request, "approve")
+    offer = page.get_by_role("button", name=OFFER)
+    expect(offer).to_be_visible(timeout=SOON)
+    assert bob.post(address(world, request, "approval_withdraw"), {"revision": "1"}).status_code == 302
+    offer.click()
+    expect(page.get_by_role("main").get_by_text("Revision 2: what changed")).to_be_visible()
+    expect(page.get_by_role("main").get_by_text("0 of 2 approvals")).to_be_visible()
+
+
+def test_after_an_offer_the_card_still_asks_and_goes_on_once_nothing_typed_is_left(
+    world: World, open_page: Opened
+) -> None:
+    request = ask(world)
+    page = open_page(world.alice)
+    page.goto(address(world, request))
+    field = page.get_by_label("Reason or comment")
+    field.fill("typed")
+    decide(client_of(world.bob), world, request, "approve")
+    expect(page.get_by_role("button", name=OFFER)).to_be_visible(timeout=SOON)
+    field.fill("")
+    page.get_by_role("heading", level=1).click()
+    expect(page.get_by_role("main").get_by_text("Decision recorded: approved by Bob")).to_be_visible(timeout=SOON)
+
+
+def test_a_card_that_is_only_looked_at_is_replaced_with_the_mouse_over_it(world: World, open_page: Opened) -> None:
+    request = ask(world)
+    page = open_page(world.alice)
+    page.goto(address(world, request))
+    page.get_by_role("main").get_by_text("Exactly what would be sent").hover()
+    page.get_by_role("main").get_by_text("As JSON, complete").click()
+    decide(client_of(world.bob), world, request, "approve")
+    expect(page.get_by_role("main").get_by_text("Decision recorded: approved by Bob")).to_be_visible(timeout=SOON)
+    expect(page.get_by_role("region", name="Complete final arguments")).to_be_visible()
+
+
+def test_an_open_inbox_tells_what_was_decided_and_its_counts_stay_true(world: World, open_page: Opened) -> None:
+    request = ask(world)
+    page = open_page(world.alice)
+    page.goto(f"/t/{world.tenant.slug}/inbox/")
+    expect(page.get_by_role("main").get_by_text("1 shown of 1 waiting")).to_be_visible()
+    decide(client_of(world.bob), world, request, "approve")
+    bar = page.get_by_role("link", name="1 decided meanwhile, show")
+    expect(bar).to_be_visible(timeout=25_000)
+    expect(page.get_by_role("main").get_by_text("0 waiting now; none of those shown still waits")).to_be_visible()
+    expect(page.locator("#badge-inbox")).to_be_hidden()
+    bar.click()
+    expect(page.locator("[data-row]")).to_have_count(0)
+
+
+def test_a_notice_leaves_by_itself_stays_under_the_mouse_and_is_not_stacked(world: World, open_page: Opened) -> None:
+    request = ask(world)
+    page = open_page(world.alice)
+    page.clock.install()
+    page.goto(address(world, request))
+    page.get_by_role("button", name="Approve this refund").click()
+    toast = page.locator(".toast", has_text="The decision is recorded")
+    expect(toast).to_have_count(1)
+    toast.evaluate("(one) => one.parentElement.append(one.cloneNode(true))")
+    expect(toast).to_have_count(1)
+    toast.hover()
+    page.clock.run_for(20_000)
+    expect(toast).to_have_count(1)
+    page.mouse.move(5, 5)
+    page.clock.run_for(9_000)
+    expect(toast).to_have_count(0)
+    expect(page.locator("#status")).to_contain_text("Approved.")
+
+
+@pytest.mark.parametrize("width", [720, 360])
+def test_on_a_narrow_screen_the_decision_comes_right_after_the_headline_facts(
+    world: World, open_page: Opened, width: int
+) -> None:
+    request = ask(world, order={"amount_minor": 8700, "refunded_minor": 0, "currency": "EUR"})
+    page = open_page(world.alice, width=width)
+    page.goto(address(world, request))
+
+    def top(selector: str) -> float:
+        box = page.locator(selector).bounding_box()
+        assert box is not None
+        return float(box["y"])
+
+    assert top(".alerting") < top(".decide") < top("#target")
+    expect(page.get_by_role("main").get_by_text("3 fields, unchanged")).to_be_visible()
