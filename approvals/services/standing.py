@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from approvals.domain.quorum import Groups, missing
 from ledger.domain.authority import Rule
 from ledger.domain.identity import Verb
-from ledger.models import User, WorkflowType
+from ledger.models import TeamProfile, User, WorkflowType
 from ledger.services import permissions
 
 

@@ -15,7 +15,7 @@
     || [...card.querySelectorAll("form :is(textarea, input:not([type=hidden]))")].some(typed);
 
   const words = (el) => el.textContent.replace(/\s+/g, " ").trim();
-  const said = (card) => [...card.querySelectorAll("[data-live-said] .what")].map(words);
+  const said = (card) => [...card.querySelectorAll("[data-live-said] .what, [data-live-said]:not(:has(.what))")].map(words);
   const twin = (card, was) => (was.id && document.getElementById(was.id))
     || [...card.querySelectorAll(was.tagName)].find((el) => words(el) === words(was)) || card;
   const show = (card, html) => {

@@ -80,7 +80,7 @@ def test_money_is_told_in_whole_units_beside_what_is_sent(world: World) -> None:
 
 def test_what_did_not_change_is_folded_away(world: World) -> None:
     page = card(world, ask(world, order={"amount_minor": 8700, "refunded_minor": 0, "currency": "EUR"}))
-    assert "<summary class="line">3 fields, unchanged</summary>" in page
+    assert '<summary class="line">3 fields, unchanged</summary>' in page
 
 
 def test_what_a_decided_card_shows_of_the_target_is_not_called_now(world: World) -> None:
