@@ -14,7 +14,6 @@ from django.views.decorators.http import require_safe
 from approvals.context import address
 from approvals.renderers import Asked, words_for
 from approvals.services import listing
-from approvals.services.inbox import pending_for
 from approvals.services.listing import After, Row
 from approvals.templatetags.console import visible_text
 from approvals.views import counts
@@ -30,6 +29,7 @@ def inbox(request: TenantRequest) -> HttpResponse:
     """One page of the inbox; the tabs lead to what waits elsewhere."""
     after = _after(request.GET.get("after", ""))
     now = facts.read().now
+    badges = counts.badges(request)
     rows, more = listing.page_for(request.person, request.tenant, after)
     here = reverse("inbox", args=[request.tenant.slug])
     newer = reverse("inbox_newer", args=[request.tenant.slug])
@@ -38,8 +38,8 @@ def inbox(request: TenantRequest) -> HttpResponse:
         "inbox.html",
         {
             "rows": [_line(request, row) for row in rows],
-            "total": counts.bounded(pending_for(request.person, request.tenant)) or "0",
-            "tabs": _tabs(request),
+            "total": badges["inbox"] or "0",
+            "tabs": _tabs(request, badges),
             "impossible": _impossible(request),
             "newer_url": f"{newer}?{urlencode({'since': canonical.rfc3339(now), 'shown': _shown(rows)})}",
             "next_url": f"{here}?{urlencode({'after': _cursor(more)})}" if more else "",
@@ -104,8 +104,7 @@ def _line(request: TenantRequest, row: Row) -> dict[str, Any]:
     }
 
 
-def _tabs(request: TenantRequest) -> list[dict[str, Any]]:
-    badges = counts.badges(request)
+def _tabs(request: TenantRequest, badges: dict[str, str]) -> list[dict[str, Any]]:
     places = (("inbox", "Approvals"), ("reconcile", "Reconcile"), ("handoffs", "Handoffs"))
     return [
         {"label": label, "url": url, "count": badges[name] or "0", "active": name == "inbox"}
