@@ -71,7 +71,7 @@ def test_a_wake_that_two_decide_at_once_is_decided_once(world: World) -> None:
 
 def test_two_who_bring_one_event_to_one_wait_wake_it_once(world: World) -> None:
     run_id, member_id, event_id = meeting_an_event(world)
-    first, second = race(lambda: events.deliver(event_id, member_id), lambda: waits.look_after_open(run_id))
+    first, second = race(lambda: events.deliver(run_id, member_id, event_id), lambda: waits.look_after_open(run_id))
     assert (first, second) == (True, False)
     assert EventDelivery.objects.of(world.tenant).filter(run_id=run_id).count() == wakes_of(world, run_id) == 1
     assert verify.run(run_id).faults == []
@@ -80,7 +80,7 @@ def test_two_who_bring_one_event_to_one_wait_wake_it_once(world: World) -> None:
 def test_an_event_that_loses_against_the_deadline_revives_nothing(world: World, clock: Clock) -> None:
     run_id, member_id, event_id = meeting_an_event(world, 60)
     clock.shift(61)
-    expired, delivered = race(lambda: waits.expire_due(run_id), lambda: events.deliver(event_id, member_id))
+    expired, delivered = race(lambda: waits.expire_due(run_id), lambda: events.deliver(run_id, member_id, event_id))
     assert (expired, delivered) == (True, False)
     wait = WaitSet.objects.of(world.tenant).get(run_id=run_id)
     assert (wait.state, wait.cause, wakes_of(world, run_id)) == ("expired", "deadline_cancel", 1)
@@ -97,7 +97,7 @@ def test_two_who_see_a_due_timer_wake_the_run_once(world: World, clock: Clock) -
 def test_an_approval_and_an_event_that_close_one_wait_wake_it_once(world: World) -> None:
     run_id, member_id, event_id = meeting_an_event(world, or_approval=True)
     request = ApprovalRequest.objects.of(world.tenant).get(run_id=run_id)
-    _, delivered = race(lambda: answer(world, world.alice, request), lambda: events.deliver(event_id, member_id))
+    _, delivered = race(lambda: answer(world, world.alice, request), lambda: events.deliver(run_id, member_id, event_id))
     assert delivered is False and wakes_of(world, run_id) == 1
     assert Grant.objects.of(world.tenant).get(run_id=run_id).state == "live"
     assert verify.run(run_id).faults == []
