@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from approvals.domain.health import cause
-from approvals.labels import LOOKS, REPORTS, words
+from approvals.labels import LOOKS, REPORTS, UNASKABLE, words
 from approvals.services import actors
 from approvals.services.pieces import Content, Fact, Item, bodies, content
 from approvals.templatetags.console import span
@@ -140,10 +140,12 @@ def _report(report: EffectReport, actor: str, evidence: Content) -> Item:
     asked = report.kind in {"lookup", "replay"}
     answer = LOOKS.get(report.answer, words(report.answer)) if asked else words(report.answer)
     title = f"{REPORTS.get(report.kind, words(report.kind))}: {answer}"
+    if asked and report.cause in UNASKABLE:
+        title = cause(report.cause).capitalize()
     if report.kind == "lapse":
         title = REPORTS["lapse"]
     notes = [f"attempt {report.attempt}"]
-    if report.cause:
+    if report.cause and not (asked and report.cause in UNASKABLE):
         notes.append(cause(report.cause))
     if report.reference:
         notes.append(f"reference {report.reference}")

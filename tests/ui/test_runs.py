@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from approvals.services import run_lists
+from approvals.services import pieces, run_lists
 from approvals.services.run_lists import Filter
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
@@ -170,6 +170,23 @@ def test_the_list_is_narrowed_by_status_workflow_and_text(world: World) -> None:
     ):
         found = run_lists.runs(world.charlie, world.tenant, Filter.read(asked))
         assert len(found.rows) == expected, asked
+
+
+def test_a_run_is_found_by_the_end_of_its_id_its_agent_and_the_people_in_it(world: World) -> None:
+    run_id = approved(world)
+    start(world, "another task")
+
+    def found(text: str) -> int:
+        return len(run_lists.runs(world.charlie, world.tenant, Filter.read({"q": text})).rows)
+
+    assert found(pieces.short(run_id)) == 1 and found(str(run_id).upper()) == 1
+    assert found("refunds") == 2 and found("Alice") == 1
+    assert found("Bob") == 0 and found("Mallory") == 0 and found("ffffff") == 0
+
+
+def test_both_search_boxes_promise_the_same(world: World) -> None:
+    text = page(world, world.charlie, "runs")[1]
+    assert text.count('placeholder="Task, run, order, payment, key, agent or person"') == 2
 
 
 def test_health_says_what_is_overdue(world: World, clock: Clock) -> None:
