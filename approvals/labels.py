@@ -92,7 +92,7 @@ CHECKS: Mapping[str, str] = {
     "attempts": "Attempts left",
     "code": "Code fits the state",
     "deadline": "Within its deadline",
-    "policy": "Policy as it was",
+    "policy": "Policy allows it",
     "grant": "Approval still good",
     "target": "Target unchanged",
     "dependencies": "Dependencies",

@@ -24,7 +24,9 @@ from ledger.models import Agent, Effect, JournalEntry, Run, Tenant, User
 from ledger.services import permissions
 
 SHOWN = 50
-OFFICE = frozenset("tenant agent key person membership team permission policy target workflow".split())
+OFFICE = frozenset(
+    ["tenant", "agent", "key", "person", "membership", "team", "permission", "policy", "target", "workflow"]
+)
 """What the verbs of administration begin with."""
 
 

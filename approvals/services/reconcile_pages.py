@@ -272,7 +272,10 @@ def _facts(tenant: Tenant, effect: Effect, amount: str, payloads: bool) -> tuple
         until = effect.first_permit_at + timedelta(seconds=effect.target.key_retention)
         remembered = f"{shown(effect.target.name)} remembers it until {absolute(until)}"
     return (
-        Fact("At risk", amount or ("no amount in the request" if payloads else HIDDEN)),
+        Fact(
+            "At risk" if effect.state == EffectState.UNKNOWN else "Amount",
+            amount or ("no amount in the request" if payloads else HIDDEN),
+        ),
         Fact("Key", effect.key, mono=True, copy_text=effect.key, note=remembered),
         Fact("Resource", shown(effect.resource) or "none named", mono=bool(effect.resource)),
         Fact("Seen version", shown(effect.observed_version) or "none", mono=bool(effect.observed_version)),

@@ -228,7 +228,11 @@ def requests_of(tenant: Tenant, run_id: UUID) -> list[ApprovalRequest]:
 
 
 def authority(
-    tenant: Tenant, run_id: UUID, asked: Sequence[ApprovalRequest], effects: Mapping[UUID, Any]
+    tenant: Tenant,
+    run_id: UUID,
+    asked: Sequence[ApprovalRequest],
+    effects: Mapping[UUID, Any],
+    apart: Mapping[UUID, str],
 ) -> tuple[AuthorityLine, ...]:
     """Requests with their votes, and grants, newest first: two queries."""
     votes: dict[UUID, list[Vote]] = defaultdict(list)
@@ -238,7 +242,8 @@ def authority(
     grants = Grant.objects.of(tenant).filter(run_id=run_id).order_by("-approved_at", "-pk")[:MOST_ASKED]
 
     def what(subject: UUID) -> str:
-        return f"“{shown(effects[subject].name)}”" if subject in effects else "an effect"
+        name = f"“{shown(effects[subject].name)}”" if subject in effects else "an effect"
+        return f"{name} {apart[subject]}" if apart.get(subject) else name
 
     lines = [
         AuthorityLine(
