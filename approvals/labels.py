@@ -19,7 +19,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "lease.lapse": ("Worker lost: its lease ran out", "late"),
     "clearance.lapse": ("Nobody claimed it in time", "late"),
     "clearance.outdated": ("A version was registered: woken again", "changed"),
-    "clearance.stale": ("Its leave to go on was too old", "changed"),
+    "clearance.stale": ("Its clearance was too old", "changed"),
     "effect.propose": ("“{effect}” proposed at {target}", "proposed"),
     "effect.permit": ("Call “{effect}” to {target} allowed, attempt {attempt}", "in_flight"),
     "effect.settle": ("“{effect}” reported", "committed"),
@@ -27,7 +27,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "effect.accept": ("Outcome of “{effect}” taken over", "accepted"),
     "effect.lapse": ("Outcome of “{effect}” became unknown", "unknown"),
     "effect.look": ("Asked {target} about “{effect}”", "reconcile"),
-    "effect.refuse": ("Leave to call “{effect}” refused", "denied"),
+    "effect.refuse": ("Call “{effect}” to {target} not allowed", "denied"),
     "effect.replay": ("“{effect}” sent again as a question, same key, same bytes", "reconcile"),
     "effect.verdict": ("“{effect}” settled by hand", "reconcile"),
     "event.receive": ("Event received", "met"),
@@ -44,9 +44,9 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "request.deny": ("“{effect}” denied", "denied"),
     "request.expire": ("Nobody decided on “{effect}” in time", "expired"),
     "request.withdraw_vote": ("Vote on “{effect}” taken back", "withdrawn"),
-    "grant.revoke": ("Leave for “{effect}” revoked", "revoked"),
-    "grant.expire": ("Leave for “{effect}” ran out unused", "expired"),
-    "grant.void": ("Leave for “{effect}” no longer holds", "voided"),
+    "grant.revoke": ("Approval of “{effect}” revoked", "revoked"),
+    "grant.expire": ("Approval of “{effect}” ran out unused", "expired"),
+    "grant.void": ("Approval of “{effect}” no longer holds", "voided"),
     # administration
     "tenant.open": ("Tenant opened", "open"),
     "agent.add": ("Agent added", "open"),
@@ -92,8 +92,8 @@ CHECKS: Mapping[str, str] = {
     "attempts": "Attempts left",
     "code": "Code fits the state",
     "deadline": "Within its deadline",
-    "policy": "Policy as it was",
-    "grant": "Leave still good",
+    "policy": "Policy allows it",
+    "grant": "Approval still good",
     "target": "Target unchanged",
     "dependencies": "Dependencies",
     "scopes": "Scopes of the key",
@@ -131,6 +131,21 @@ CAUSES: Mapping[str, str] = {
     "lease": "its worker was lost",
     "answer_by": "no answer in time",
     "worker": "its worker couldn’t tell",
+    "no-lookup": "this target can’t be asked",
+    "key-forgotten": "the target no longer remembers the key",
+}
+
+UNASKABLE = frozenset({"no-lookup"})
+"""Causes of a look-up that was none: no question went out."""
+
+STANDS: Mapping[str, str] = {
+    "waiting": "the run waits",
+    "waking": "its checks come next",
+    "ready": "the next worker takes it",
+    "blocked": "the run stands still until a person closes its handoff",
+    "completed": "the run has completed",
+    "failed": "the run has failed",
+    "cancelled": "the run was cancelled",
 }
 
 HANDOFFS: Mapping[str, str] = {

@@ -142,3 +142,21 @@ def note(asked: Asked) -> Words | None:
         risk_label="Low risk",
         undo="can be undone by hand",
     )
+
+
+@renders("wires.*")
+def wire(asked: Asked) -> Words | None:
+    """Money by wire, to whom the order belongs."""
+    if not isinstance(asked.arguments, Mapping):
+        return None
+    money = amount(asked.arguments.get("amount_minor"), asked.arguments.get("currency"))
+    order = name(asked.arguments.get("order"))
+    if not money or money.startswith("−") or not order:
+        return None
+    return Words(
+        headline=f"Send {money} by wire for order {order} at {asked.target}",
+        verb="this wire",
+        risk="high",
+        risk_label="High risk: money leaves",
+        undo="can’t be undone",
+    )

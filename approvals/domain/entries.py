@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from approvals.labels import CAUSES, DEADLINES, DECISIONS, LOOKS, REPORTS, reason, tidy, verb, words
+from approvals.labels import CAUSES, DEADLINES, DECISIONS, LOOKS, REPORTS, STANDS, UNASKABLE, reason, tidy, verb, words
 
 ENDED = frozenset({"completed", "failed", "cancelled"})
 OUTCOMES = ("committed", "failed", "unknown", "withdrawn", "written_off", "in_flight")
@@ -133,7 +133,7 @@ def _head(told: Told) -> Iterator[str]:
     fields = told.first("run_head")
     status = fields.get("status", "")
     if status and status != "running":
-        yield f"the run is {status}"
+        yield STANDS.get(status, f"the run is {words(status)}")
     if fields.get("intent") in {"cancel", "fail"}:
         yield f"it is to {fields['intent']}"
 
@@ -154,7 +154,9 @@ def _effects(told: Told) -> Iterator[str]:
 def _reports(told: Told) -> Iterator[str]:
     for line in told.of("effect_report"):
         kind, answer = line.fields.get("kind", ""), line.fields.get("answer", "")
-        if kind in {"lookup", "replay"}:
+        if kind in {"lookup", "replay"} and line.fields.get("cause") in UNASKABLE:
+            yield CAUSES[line.fields["cause"]]
+        elif kind in {"lookup", "replay"}:
             yield f"{REPORTS[kind].lower()}: {LOOKS.get(answer, words(answer))}"
         elif kind == "late":
             yield f"late report “{words(answer)}”, kept as evidence"
@@ -201,7 +203,7 @@ def _people(told: Told) -> Iterator[str]:
             yield f"the request is {state}"
     for line in told.of("grant"):
         if line.fields.get("state") == "live":
-            yield "leave given"
+            yield "approved for one call"
 
 
 def _handoff(told: Told) -> Iterator[str]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from approvals.domain.health import cause
-from approvals.labels import LOOKS, REPORTS, words
+from approvals.labels import LOOKS, REPORTS, UNASKABLE, words
 from approvals.services import actors
 from approvals.services.pieces import Content, Fact, Item, bodies, content
 from approvals.templatetags.console import span
 from approvals.templatetags.console import visible_text as shown
-from ledger.models import Effect, EffectReport, Permit, Tenant
+from ledger.models import Effect, EffectReport, Permit, Tenant, TransitionInstance
 
 MOST = 100
 STATES = {
@@ -60,6 +60,8 @@ class EffectLine:
     recorded: tuple[Item, ...]
     request: Content
     result: Content
+    told_apart: str = ""
+    """What tells it from another of the same name: which opening of a transition it is of, and whether a later one replaced it."""
 
 
 def lines(tenant: Tenant, effects: Sequence[Effect], *, may_see: bool) -> tuple[EffectLine, ...]:
@@ -84,7 +86,30 @@ def lines(tenant: Tenant, effects: Sequence[Effect], *, may_see: bool) -> tuple[
         reports, settling = items(own, name, read), [report for report in own if settles(effect, report)][:1]
         return _line(effect, permits[effect.pk], (reports, items(settling, name, read)), read)
 
-    return tuple(line(effect) for effect in effects)
+    apart = told_apart(tenant, effects)
+    return tuple(replace(line(effect), told_apart=apart.get(effect.pk, "")) for effect in effects)
+
+
+def told_apart(tenant: Tenant, effects: Sequence[Effect]) -> dict[UUID, str]:
+    """For effects of a run that share their name with another: where each was opened, and which of them were replaced. One query at most."""
+    shared: dict[tuple[UUID, str], list[Effect]] = defaultdict(list)
+    for effect in effects:
+        shared[effect.run_id, effect.name].append(effect)
+    alike = [sorted(some, key=lambda each: each.proposed_at) for some in shared.values() if len(some) > 1]
+    opened = {effect.opened_instance_id for some in alike for effect in some}
+    rows = TransitionInstance.objects.of(tenant).filter(pk__in=opened)
+    names = {row.pk: f"of “{shown(row.transition)}” after checkpoint {row.opened_seq}" for row in rows}
+    return {
+        effect.pk: ", ".join(
+            part for part in (names.get(effect.opened_instance_id, ""), _replaced(effect, some)) if part
+        )
+        for some in alike
+        for effect in some
+    }
+
+
+def _replaced(effect: Effect, alike: Sequence[Effect]) -> str:
+    return "replaced by a later one" if effect.state == "withdrawn" and effect.pk != alike[-1].pk else ""
 
 
 def settles(effect: Effect, report: EffectReport) -> bool:
@@ -140,10 +165,12 @@ def _report(report: EffectReport, actor: str, evidence: Content) -> Item:
     asked = report.kind in {"lookup", "replay"}
     answer = LOOKS.get(report.answer, words(report.answer)) if asked else words(report.answer)
     title = f"{REPORTS.get(report.kind, words(report.kind))}: {answer}"
+    if asked and report.cause in UNASKABLE:
+        title = cause(report.cause).capitalize()
     if report.kind == "lapse":
         title = REPORTS["lapse"]
     notes = [f"attempt {report.attempt}"]
-    if report.cause:
+    if report.cause and not (asked and report.cause in UNASKABLE):
         notes.append(cause(report.cause))
     if report.reference:
         notes.append(f"reference {report.reference}")

@@ -220,7 +220,7 @@ def _facts(tenant: Tenant, handoff: Handoff) -> tuple[Fact, ...]:
         Fact("Run", shown(handoff.run.task), href=reverse("run", args=[tenant.slug, handoff.run_id])),
         Fact("Run is", state=head.status),
         Fact("Workflow", f"{shown(handoff.run.workflow.name)}, version {shown(head.version)}"),
-        Fact("Stands before", shown(head.transition), mono=True),
+        Fact("Next step", shown(head.transition), mono=True),
         Fact("Handed over", time=handoff.opened_at),
         Fact("Owner", shown(handoff.owner.name) if handoff.owner else "nobody yet"),
         *((Fact("Closed", time=handoff.closed_at),) if handoff.closed_at else ()),

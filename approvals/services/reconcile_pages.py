@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -14,10 +15,11 @@ from django.urls import reverse
 
 from approvals.domain import money as amounts
 from approvals.domain.health import cause
-from approvals.labels import LOOKS, words
+from approvals.labels import LOOKS, UNASKABLE, words
+from approvals.renderers import Asked, words_for
 from approvals.services import effect_lines
 from approvals.services.effect_lines import EffectLine
-from approvals.services.pieces import HIDDEN, MANY, Cursor, Fact, Item, Page, bodies, counted, money
+from approvals.services.pieces import HIDDEN, MANY, Cursor, Fact, Item, Page, bodies, counted, money, parsed
 from approvals.services.run_lists import seen_by
 from approvals.templatetags.console import absolute
 from approvals.templatetags.console import visible_text as shown
@@ -179,6 +181,8 @@ def _why(effect: Effect, report: EffectReport | None) -> str:
     if effect.state == EffectState.IN_FLIGHT:
         return "The call’s answer is overdue."
     if report is not None and report.kind in {ReportKind.LOOKUP, ReportKind.REPLAY}:
+        if report.cause in UNASKABLE:
+            return f"{cause(report.cause).capitalize()}."
         note = f", {cause(report.cause)}" if report.cause else ""
         return f"The target was asked: {LOOKS.get(report.answer, words(report.answer))}{shown(note)}."
     if report is not None and report.kind == ReportKind.SETTLE:
@@ -196,11 +200,12 @@ def effect(user: User, tenant: Tenant, effect_id: UUID) -> EffectPage:
     payloads = permissions.can(user, Verb.SEE_PAYLOADS, workflow)
     operates = permissions.can(user, Verb.OPERATE, workflow)
     line = effect_lines.lines(tenant, [found], may_see=payloads)[0]
-    amount = money(bodies([found.request_id], tenant.pk).get(found.request_id)) if payloads else None
+    request = bodies([found.request_id], tenant.pk).get(found.request_id) if payloads else None
+    amount = money(request)
     asked = found.attempt > 0
     return EffectPage(
         line=line,
-        headline=_headline(found, str(amount or "")),
+        headline=_headline(found, str(amount or ""), parsed(request)),
         situation=_situation(found, found.run.head),
         facts=_facts(tenant, found, str(amount or ""), payloads),
         guarantees=effect_lines.guarantees(found.target),
@@ -216,10 +221,13 @@ def effect(user: User, tenant: Tenant, effect_id: UUID) -> EffectPage:
     )
 
 
-def _headline(effect: Effect, amount: str) -> str:
-    worth = f": {amount}" if amount else ""
+def _headline(effect: Effect, amount: str, arguments: Any) -> str:
+    """In the words of the tool's renderer; without one, or without the arguments, which call it is and what it is worth."""
+    told = words_for(Asked(effect.tool, effect.target.name, effect.resource, arguments))
+    if told.rated:
+        return shown(told.headline)
     place = f" for {shown(effect.resource)}" if effect.resource else ""
-    return f"“{shown(effect.name)}”{worth}{place} at {shown(effect.target.name)}"
+    return f"Call “{shown(effect.name)}”{place} at {shown(effect.target.name)}" + (f": {amount}" if amount else "")
 
 
 _SITUATIONS = {
@@ -264,7 +272,10 @@ def _facts(tenant: Tenant, effect: Effect, amount: str, payloads: bool) -> tuple
         until = effect.first_permit_at + timedelta(seconds=effect.target.key_retention)
         remembered = f"{shown(effect.target.name)} remembers it until {absolute(until)}"
     return (
-        Fact("At risk", amount or ("no amount in the request" if payloads else HIDDEN)),
+        Fact(
+            "At risk" if effect.state == EffectState.UNKNOWN else "Amount",
+            amount or ("no amount in the request" if payloads else HIDDEN),
+        ),
         Fact("Key", effect.key, mono=True, copy_text=effect.key, note=remembered),
         Fact("Resource", shown(effect.resource) or "none named", mono=bool(effect.resource)),
         Fact("Seen version", shown(effect.observed_version) or "none", mono=bool(effect.observed_version)),
@@ -272,7 +283,11 @@ def _facts(tenant: Tenant, effect: Effect, amount: str, payloads: bool) -> tuple
         Fact("Reference", shown(effect.reference), mono=True, copy_text=shown(effect.reference)),
         Fact("Run", shown(effect.run.task), href=reverse("run", args=[tenant.slug, effect.run_id])),
         *((Fact("First allowed", time=effect.first_permit_at),) if effect.first_permit_at else ()),
-        *((Fact("Asked by itself", time=effect.due_at, note="next"),) if effect.state == EffectState.UNKNOWN else ()),
+        *(
+            (Fact("Asked next", time=effect.due_at, note="by itself, nobody has to act"),)
+            if effect.state == EffectState.UNKNOWN
+            else ()
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +10,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Cast, Replace
 
 from approvals.domain.health import Around, Standing, standing
 from approvals.labels import HEALTH
+from approvals.models import Vote
 from approvals.services.pieces import Cursor, Page, counted, short
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.effects import EffectState
@@ -21,11 +24,13 @@ from ledger.domain.identity import Verb
 from ledger.domain.runs import Status
 from ledger.domain.waits import SetState
 from ledger.domain.wakes import WakeState
-from ledger.models import Clearance, Effect, Handoff, RunHead, Tenant, User, WaitMember, WaitSet, Wake, Worker
+from ledger.models import Agent, Clearance, Effect, Handoff, RunHead, Tenant, User, WaitMember, WaitSet, Wake, Worker
 from ledger.services import facts, permissions
 from ledger.services.endings import endings
 
 SHOWN = 50
+ENDING = re.compile("[0-9a-f]{6,32}")
+"""A run's id, or as much of its end as lists show, or less."""
 OPEN_HANDOFFS = (HandoffState.OPEN, HandoffState.ACCEPTED)
 
 
@@ -121,13 +126,21 @@ def _narrowed(rows: QuerySet[RunHead], tenant: Tenant, asked: Filter) -> QuerySe
 
 
 def _found(tenant: Tenant, text: str) -> Q:
-    """A task that has the text, or a run, effect key or reference that is exactly it."""
+    """A task, agent or person that has the text, a key, reference or resource that is exactly it, or a run's id or the end of one.
+
+    A person's runs are those that they decided on or that act for them.
+    """
     own = Effect.objects.of(tenant).filter(run_id=OuterRef("run_id"))
     found = Q(run__task__icontains=text) | Q(Exists(own.filter(Q(key=text) | Q(reference=text) | Q(resource=text))))
-    try:
-        return found | Q(run_id=UUID(text))
-    except ValueError:
-        return found
+    agents = Agent.objects.of(tenant).filter(name__icontains=text).values("pk")
+    people = User.objects.filter(memberships__tenant_id=tenant.pk, name__icontains=text).values("pk")
+    voted = Vote.objects.of(tenant).filter(run_id=OuterRef("run_id"), voter__in=people)
+    found |= Q(run__agent_id__in=agents) | Q(run__on_behalf_of_id__in=people) | Q(Exists(voted))
+    digits = text.lower().replace("-", "")
+    if ENDING.fullmatch(digits):
+        ids = RunHead.objects.of(tenant).annotate(digits=Replace(Cast("run_id", CharField()), Value("-"), Value("")))
+        found |= Q(run_id__in=ids.filter(digits__endswith=digits).values("run_id"))
+    return found
 
 
 def _row(head: RunHead, stands: Standing) -> Row:
@@ -146,9 +159,7 @@ def _row(head: RunHead, stands: Standing) -> Row:
 
 
 def surroundings(tenant: Tenant, heads: Sequence[RunHead]) -> dict[UUID, Around]:
-    """What stands around each of these runs: seven queries, and eight more when some ended badly, however many runs.
-    Heads come with their run and lease.
-    """
+    """What stands around each of these runs: seven queries, ten more when some ended badly. Heads come with their run and lease."""
     ids = [head.run_id for head in heads]
     waits = _by_run(WaitSet.objects.of(tenant).filter(run_id__in=ids, state=SetState.OPEN))
     members: dict[UUID, list[Any]] = defaultdict(list)

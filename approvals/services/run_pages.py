@@ -96,6 +96,7 @@ def _read(user: User, tenant: Tenant, run_id: UUID, before: int | None) -> RunPa
     by_effect = {request.subject_id: request.pk for request in reversed(asked)}
     named = {str(e.pk): {"name": e.name, "target": e.target.name} for e in found}
     named |= {str(request.pk): named[str(request.subject_id)] for request in asked if str(request.subject_id) in named}
+    lines = effect_lines.lines(tenant, found[:MOST_EFFECTS], may_see=payloads)
     timeline, older = timelines.of_run(tenant, run_id, named, before)
     stands = standing(head, around, facts.read().now)
     attention, attention_href = _attention(tenant, found, around.handoff)
@@ -116,10 +117,10 @@ def _read(user: User, tenant: Tenant, run_id: UUID, before: int | None) -> RunPa
         next=_next(head, around.clearance),
         wait=run_parts.wait(tenant, run_id, effects, by_effect),
         wakes=run_parts.wakes(tenant, run_id, {key: line["name"] for key, line in named.items()}),
-        effects=effect_lines.lines(tenant, found[:MOST_EFFECTS], may_see=payloads),
+        effects=lines,
         more_effects=len(found) > MOST_EFFECTS,
         checkpoints=run_parts.checkpoints(tenant, run_id, may_see=payloads),
-        authority=run_parts.authority(tenant, run_id, asked, effects),
+        authority=run_parts.authority(tenant, run_id, asked, effects, {line.id: line.told_apart for line in lines}),
         timeline=timeline,
         older=older,
         sees_payloads=payloads,

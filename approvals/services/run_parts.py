@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.urls import reverse
 
+from approvals.domain.checks import phrases
 from approvals.domain.differences import Difference, difference
 from approvals.domain.health import member_words
 from approvals.labels import CHECKS, DEADLINES, DECISIONS, words
@@ -35,6 +36,8 @@ class CheckLine:
     observed: str
     reason: str
     href: str = ""
+    recorded_value: str = ""
+    observed_value: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +128,16 @@ def _wake(decision: Decision, checks: Sequence[WakeCheck], names: Mapping[str, s
 
 
 def _check(check: WakeCheck, names: Mapping[str, str]) -> CheckLine:
-    """A check's subject is an effect's id, or another row's, which tells people nothing. One that observed no value says its reason there."""
-    label = CHECKS.get(check.name, words(check.name).capitalize())
-    said = words(check.reason)
+    """A check's subject is an effect's id, or another row's, which tells people nothing."""
+    label, told = CHECKS.get(check.name, words(check.name).capitalize()), phrases(check)
     return CheckLine(
         label=f"{label}, “{shown(names[check.subject])}”" if check.subject in names else label,
         answer=check.answer,
-        recorded=shown(check.recorded) or "–",
-        observed=shown(check.observed or said),
-        reason=shown(said) if check.observed else "",
+        recorded=shown(told.recorded),
+        observed=shown(told.observed),
+        reason="",
+        recorded_value=shown(told.recorded_value),
+        observed_value=shown(told.observed_value),
     )
 
 
@@ -146,7 +150,11 @@ def wait(tenant: Tenant, run_id: UUID, effects: Mapping[UUID, Any], requests: Ma
         return None
     names = {pk: shown(effect.name) for pk, effect in effects.items()}
     mode = "any of these" if newest.mode == SetMode.ANY else "all of these"
-    title = {"retry_later": "Tries again by itself", "reconcile": "An outcome to be known", "ask_again": "Leave again"}
+    title = {
+        "retry_later": "Tries again by itself",
+        "reconcile": "An outcome to be known",
+        "ask_again": "Approval, again",
+    }
     return WaitLine(
         state=newest.state,
         title=title.get(newest.internal, mode if len(members) > 1 else ""),
@@ -220,7 +228,11 @@ def requests_of(tenant: Tenant, run_id: UUID) -> list[ApprovalRequest]:
 
 
 def authority(
-    tenant: Tenant, run_id: UUID, asked: Sequence[ApprovalRequest], effects: Mapping[UUID, Any]
+    tenant: Tenant,
+    run_id: UUID,
+    asked: Sequence[ApprovalRequest],
+    effects: Mapping[UUID, Any],
+    apart: Mapping[UUID, str],
 ) -> tuple[AuthorityLine, ...]:
     """Requests with their votes, and grants, newest first: two queries."""
     votes: dict[UUID, list[Vote]] = defaultdict(list)
@@ -230,11 +242,12 @@ def authority(
     grants = Grant.objects.of(tenant).filter(run_id=run_id).order_by("-approved_at", "-pk")[:MOST_ASKED]
 
     def what(subject: UUID) -> str:
-        return f"“{shown(effects[subject].name)}”" if subject in effects else "an effect"
+        name = f"“{shown(effects[subject].name)}”" if subject in effects else "an effect"
+        return f"{name} {apart[subject]}" if apart.get(subject) else name
 
     lines = [
         AuthorityLine(
-            what=f"Leave asked for {what(request.subject_id)}",
+            what=f"Approval asked for {what(request.subject_id)}",
             state=request.state,
             text=shown(_votes(votes[request.pk], request)),
             at=request.closed_at or request.opened_at,
@@ -245,7 +258,7 @@ def authority(
     ]
     lines += [
         AuthorityLine(
-            what=f"Leave given for {what(grant.subject_id)}",
+            what=f"Approval of {what(grant.subject_id)}",
             state=grant.state,
             text=shown(words(grant.cause)) if grant.cause else "",
             at=grant.closed_at or grant.approved_at,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -32,7 +33,24 @@ def of_run(
         rows = rows.filter(seq__lt=before)
     found = list(rows.order_by("-seq")[: SHOWN + 1])
     more, found = len(found) > SHOWN, found[:SHOWN]
-    return items(tenant, found, effects), found[-1].seq if more else None
+    return folded(items(tenant, found, effects)), found[-1].seq if more else None
+
+
+def folded(lines: Sequence[Item]) -> tuple[Item, ...]:
+    """Neighbours that say the same are one line that says how often; the newest stands for them. Lines come newest first."""
+    told: list[tuple[Item, int]] = []
+    for line in lines:
+        if told and replace(line, at=told[-1][0].at) == told[-1][0]:
+            told[-1] = (told[-1][0], told[-1][1] + 1)
+        else:
+            told.append((line, 1))
+    return tuple(_often(line, times) for line, times in told)
+
+
+def _often(line: Item, times: int) -> Item:
+    if times == 1:
+        return line
+    return replace(line, text=" · ".join(part for part in (line.text, f"{times} times, this is the last") if part))
 
 
 def items(tenant: Tenant, rows: Sequence[JournalEntry], effects: Mapping[str, Mapping[str, str]]) -> tuple[Item, ...]:

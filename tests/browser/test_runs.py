@@ -8,6 +8,7 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
+from ledger.domain.commits import Next, NextKind
 from ledger.domain.starts import StartSpec
 from ledger.services import runs
 from tests.browser.conftest import Opened
@@ -53,6 +54,37 @@ def test_the_record_is_verified_in_place_and_without_javascript_on_a_page(world:
     expect(plain.get_by_text("The record is intact")).to_be_visible()
     plain.get_by_role("link", name="Back to the run").click()
     expect(plain.get_by_role("heading", name="What happened")).to_be_visible()
+
+
+def test_an_open_run_page_notices_that_its_run_has_moved(world: World, open_page: Opened) -> None:
+    packet = world.claimed_run()
+    page = open_page(world.charlie)
+    page.goto(reverse("run", args=[world.tenant.slug, packet.run.id]))
+    expect(page.locator("#explanation")).to_contain_text("A worker has worked on")
+    world.commit(packet, Next(NextKind.COMPLETE))
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator("#explanation")).to_contain_text("It completed at")
+    expect(page.locator("#side")).to_contain_text("no longer holds it")
+    page.get_by_role("link", name="The run has moved, show").click()
+    expect(page.locator("#timeline")).to_contain_text("the run has completed")
+    expect(page.get_by_text("The run has moved")).to_have_count(0)
+
+
+def test_the_top_button_verifies_in_place(world: World, open_page: Opened) -> None:
+    page = open_page(world.charlie)
+    page.goto(reverse("run", args=[world.tenant.slug, completed(world)]))
+    page.get_by_role("button", name="Verify", exact=True).click()
+    expect(page.locator("#verified-top")).to_contain_text("The record is intact")
+
+
+@pytest.mark.parametrize("width", [280, 390])
+def test_pages_of_the_record_fit_a_narrow_window(world: World, clock: Clock, open_page: Opened, width: int) -> None:
+    effect = lost(world, clock)
+    page = open_page(world.dora, width=width)
+    for name, args in (("run", (effect.run_id,)), ("effect", (effect.pk,)), ("runs", ()), ("history", ())):
+        page.goto(reverse(name, args=[world.tenant.slug, *args]))
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        assert page.evaluate("document.querySelector('.rail').scrollWidth") <= width, name
 
 
 def test_rows_are_walked_and_opened_by_keys(world: World, open_page: Opened) -> None:

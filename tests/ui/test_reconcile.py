@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
+from approvals.renderers import Asked, words_for
 from approvals.services import reconcile_pages
 from approvals.views import counts
 from ledger.domain.effects import LookAnswer
@@ -73,7 +74,7 @@ def test_a_get_neither_asks_nor_settles(world: World, clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("verdict", "state", "cause", "says"),
     [
-        ("committed", "committed", "", "It was done. The run has its result and nothing is sent again."),
+        ("committed", "committed", "", "It was done. Nothing is sent again."),
         ("confirmed_absent", "failed", "confirmed_absent", "The agent may send it again, with the same key."),
         ("rejected", "failed", "rejected", "The target refused it for good."),
     ],
@@ -157,3 +158,32 @@ def test_the_queue_pages_without_losing_or_repeating_any(
 def test_an_empty_queue_says_that_all_is_well(world: World) -> None:
     text = client_of(world.charlie).get(reverse("reconcile", args=[world.tenant.slug])).content.decode()
     assert "Every outcome is known" in text
+
+
+def test_the_effects_page_is_headed_by_its_verb_for_who_may_read_its_arguments(world: World, clock: Clock) -> None:
+    effect = lost(world, clock)
+    address = reverse("effect", args=[world.tenant.slug, effect.pk])
+    assert (
+        "Refund 42.00 EUR to the customer of order 17 at payments"
+        in client_of(world.charlie).get(address).content.decode()
+    )
+    plain = client_of(world.dora).get(address).content.decode()
+    assert "Call “pay” for order/17 at payments" in plain and "42.00" not in plain
+
+
+def test_the_next_look_up_and_a_target_that_cant_be_asked_are_said_in_words(world: World, clock: Clock) -> None:
+    effect = lost(world, clock)
+    answered(effect, LookAnswer.CANNOT_TELL, clock.now(), cause="no-lookup")
+    client = client_of(world.charlie)
+    text = client.get(reverse("effect", args=[world.tenant.slug, effect.pk])).content.decode()
+    assert "This target can’t be asked" in text and "no lookup" not in text
+    assert "This target can’t be asked." in client.get(reverse("reconcile", args=[world.tenant.slug])).content.decode()
+
+
+def test_a_wire_is_headed_by_its_verb() -> None:
+    arguments = {"amount_minor": 250000, "currency": "EUR", "order": "2001"}
+    assert (
+        words_for(Asked("wires.send", "wires", "", arguments)).headline
+        == "Send 2,500.00 EUR by wire for order 2001 at wires"
+    )
+    assert not words_for(Asked("wires.send", "wires", "", {"amount_minor": "x"})).rated

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from approvals.services import run_lists
+from approvals.services import pieces, run_lists
 from approvals.services.run_lists import Filter
+from ledger.domain.commits import Next, NextKind
+from ledger.domain.effects import ProposalSpec
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
 from ledger.domain.starts import StartSpec
+from ledger.engine import wakes
 from ledger.models import JournalEntry, RunHead, User
-from ledger.services import identity, runs
+from ledger.services import effects, identity, runs
 from tests.clock import Clock
 from tests.ui.asking import ask, client_of
 from tests.ui.scenes import approved, called, completed, handed_over, lost, named
@@ -136,7 +141,8 @@ def test_pages_cost_the_same_number_of_queries_at_ten_times_the_data(world: Worl
     for _ in range(10):
         start(world, "one more")
     assert costs() == few
-    assert max(few) < 64, few
+    # On SQLite the parts of a run are read one statement each; on PostgreSQL all of them in one.
+    assert max(few) < 70, few
 
 
 def test_every_run_is_on_exactly_one_page_of_the_list(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,6 +176,23 @@ def test_the_list_is_narrowed_by_status_workflow_and_text(world: World) -> None:
     ):
         found = run_lists.runs(world.charlie, world.tenant, Filter.read(asked))
         assert len(found.rows) == expected, asked
+
+
+def test_a_run_is_found_by_the_end_of_its_id_its_agent_and_the_people_in_it(world: World) -> None:
+    run_id = approved(world)
+    start(world, "another task")
+
+    def found(text: str) -> int:
+        return len(run_lists.runs(world.charlie, world.tenant, Filter.read({"q": text})).rows)
+
+    assert found(pieces.short(run_id)) == 1 and found(str(run_id).upper()) == 1
+    assert found("refunds") == 2 and found("Alice") == 1
+    assert found("Bob") == 0 and found("Mallory") == 0 and found("ffffff") == 0
+
+
+def test_both_search_boxes_promise_the_same(world: World) -> None:
+    text = page(world, world.charlie, "runs")[1]
+    assert text.count('placeholder="Task, run, order, payment, key, agent or person"') == 2
 
 
 def test_health_says_what_is_overdue(world: World, clock: Clock) -> None:
@@ -217,3 +240,19 @@ def test_a_run_is_verified_by_a_post_that_finds_it_intact_or_says_what_is_wrong(
 def test_the_service_refuses_a_cursor_without_a_zone(world: World) -> None:
     with pytest.raises(LedgerError, match="invalid"):
         run_lists.runs(world.charlie, world.tenant, Filter(before="2026-11-30T00:00:00~" + "0" * 32))
+
+
+def test_two_effects_of_one_name_are_told_apart_by_where_they_were_opened(world: World) -> None:
+    packet = world.claimed_run()
+    spec = ProposalSpec("note", "notes.add", "notes", "order/17", b'{"text":"one"}')
+    world.commit(packet, Next(NextKind.GO_ON, "issue"), propose=(spec,))
+    wakes.run(packet.run.id)
+    again = world.claim("1", "2")
+    effects.withdraw(world.caller, world.effect(packet.run.id, "note").pk, again.fence)
+    assert "after checkpoint" not in page(world, world.charlie, "run", packet.run.id)[1]
+    world.commit(again, Next(NextKind.GIVE_BACK, "assess"))
+    wakes.run(packet.run.id)
+    world.commit(world.claim("1", "2"), Next(NextKind.GO_ON, "issue"), propose=(spec,))
+    text = page(world, world.charlie, "run", packet.run.id)[1]
+    told = re.findall(r"of “assess” after checkpoint (\d+)(, replaced by a later one)?<", text)
+    assert told == [("3", ""), ("1", ", replaced by a later one")]
