@@ -97,7 +97,9 @@ def test_two_who_see_a_due_timer_wake_the_run_once(world: World, clock: Clock) -
 def test_an_approval_and_an_event_that_close_one_wait_wake_it_once(world: World) -> None:
     run_id, member_id, event_id = meeting_an_event(world, or_approval=True)
     request = ApprovalRequest.objects.of(world.tenant).get(run_id=run_id)
-    _, delivered = race(lambda: answer(world, world.alice, request), lambda: events.deliver(run_id, member_id, event_id))
+    _, delivered = race(
+        lambda: answer(world, world.alice, request), lambda: events.deliver(run_id, member_id, event_id)
+    )
     assert delivered is False and wakes_of(world, run_id) == 1
     assert Grant.objects.of(world.tenant).get(run_id=run_id).state == "live"
     assert verify.run(run_id).faults == []
