@@ -216,6 +216,7 @@ def test_reading_any_address_changes_nothing_and_decides_nothing(method: str, wo
         "workflow": "refund",
         "version": "1",
         "seq": "1",
+        "part": "standing",
     }
     secret = identity.issue_key(world.admin, "alice", (Scope.RUNS_READ, Scope.OPERATE), person=world.alice).secret
     alice, key = client_of(world.alice), Http(secret)
