@@ -14,7 +14,7 @@ from tests.crash.trials import POINTS, Run, block_after_apply, take_over
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
 TRIALS = int(os.environ.get("RESUMEAPP_CRASH_TRIALS", "100"))
-"""Of each of the four points on PostgreSQL; SQLite has a quarter. Every other point has a tenth, on PostgreSQL: `make crash` has them on both."""
+"""Of each of the four points on PostgreSQL; SQLite has a quarter, every other point a tenth."""
 COUNTS = {"postgres": TRIALS, "sqlite": max(1, TRIALS // 4)}
 OTHER_POINTS = [point for point in every_point() if point not in MAIN_POINTS]
 
@@ -39,7 +39,6 @@ def test_a_killed_worker_loses_and_repeats_nothing(scene: Scene, point: str) -> 
     _hold(scene, point, COUNTS[scene.kind])
 
 
-@pytest.mark.parametrize("scene", ["postgres"], indirect=True)
 @pytest.mark.parametrize("point", OTHER_POINTS)
 def test_other_ways_to_die_and_to_come_back_lose_and_repeat_nothing(scene: Scene, point: str) -> None:
     _hold(scene, point, max(6, COUNTS[scene.kind] // 10))
