@@ -142,7 +142,7 @@ def test_pages_cost_the_same_number_of_queries_at_ten_times_the_data(world: Worl
         start(world, "one more")
     assert costs() == few
     # On SQLite the parts of a run are read one statement each; on PostgreSQL all of them in one.
-    assert max(few) < 70, few
+    assert max(few) <= 66, few
 
 
 def test_every_run_is_on_exactly_one_page_of_the_list(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
