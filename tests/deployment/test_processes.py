@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from resumeapp.processes import Program, Restart, Tree
+from tests.patience import until
 
 SLEEP = "import time; time.sleep(600)"
 STUBBORN = (
@@ -23,14 +23,6 @@ WITH_CHILD = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '
 
 def program(name: str, code: str, **more: object) -> Program:
     return Program(name, [sys.executable, "-c", code], **more)  # type: ignore[arg-type]
-
-
-def until(true: Callable[[], object], seconds: float = 10) -> None:
-    """Wait for a condition, and fail when it doesn't come."""
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends, "it never came"
-        time.sleep(0.02)
 
 
 def of_session(session: int) -> list[int]:
@@ -62,7 +54,7 @@ def test_a_name_is_given_once(tree: Tree) -> None:
 
 def test_each_child_leads_a_session_and_writes_a_log_of_its_own(tree: Tree) -> None:
     child = tree.start(program("one", "print('hello', flush=True); " + SLEEP))
-    until(lambda: b"hello" in child.log.read_bytes())
+    until(lambda: b"hello" in child.log.read_bytes(), "its first line")
     assert os.getsid(child.pid) == child.pid != os.getsid(0)
 
 
@@ -75,7 +67,7 @@ def test_a_child_that_was_killed_is_started_again(tree: Tree) -> None:
         tree.look()
         return child.pid != first and child.alive()
 
-    until(again)
+    until(again, "its second start")
     assert child.starts == 2
 
 
@@ -86,7 +78,7 @@ def test_a_child_that_is_not_to_be_restarted_is_reported_with_its_code(tree: Tre
         tree.look()
         return child.ended is not None
 
-    until(ended)
+    until(ended, "its end")
     assert child.ended == 3 and child.starts == 1
 
 
@@ -105,11 +97,11 @@ def test_what_ignores_the_signal_or_was_left_behind_is_killed_after_the_grace(tr
         tree.start(program("stubborn", STUBBORN, grace=0.3)),
         tree.start(program("parent", WITH_CHILD, grace=0.3)),
     ]
-    until(lambda: all(b"up" in child.log.read_bytes() for child in children))
+    until(lambda: all(b"up" in child.log.read_bytes() for child in children), "all of them to be up")
     sessions = [child.pid for child in children]
     assert len(of_session(sessions[1])) == 2
     tree.stop()
-    until(lambda: not any(of_session(session) for session in sessions))
+    until(lambda: not any(of_session(session) for session in sessions), "every session to be empty")
 
 
 def test_children_stop_in_the_opposite_order_of_their_start(tmp_path: Path) -> None:
@@ -140,4 +132,4 @@ def test_children_die_with_a_tree_that_was_killed(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    until(lambda: not of_session(child))
+    until(lambda: not of_session(child), "the child's end")

@@ -8,8 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import httpx2 as httpx
 import pytest
 
 from tests.conventions.sources import ROOT
+from tests.patience import until
 from tests.postgres import free_port
 
 pytestmark = [pytest.mark.sqlite_only, pytest.mark.slow]
@@ -28,16 +28,6 @@ def blocks(language: str, heading: str) -> list[str]:
     """The code blocks of one section."""
     section = README.split(f"## {heading}\n")[1].split("\n## ")[0]
     return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
-
-
-def until(wanted: Callable[[], Any], what: str, seconds: float = 60) -> Any:
-    """Wait for a truthy answer."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := wanted():
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"{what} did not happen in {seconds} s")
 
 
 @dataclass
@@ -75,7 +65,7 @@ class Newcomer:
         with httpx.Client(base_url=self.scene["console"], trust_env=False, follow_redirects=True) as browser:
             form = fields(browser.get("/sign-in/").text)
             browser.post("/sign-in/", data={**form, "username": approver["email"], "password": approver["password"]})
-            card = until(lambda: self._card(browser, task), f"a card of {task}")
+            card = until(lambda: self._card(browser, task), f"a card of {task}", 60)
             page = browser.get(card).text
             decided = browser.post(f"{card}decide/", data={**fields(page), "decision": "approve"})
             assert decided.status_code == 200, decided.text[:500]
@@ -166,7 +156,7 @@ def test_the_python_agent_runs_as_written_and_refunds_once(newcomer: Newcomer) -
         _, started = newcomer.types(begin.split("\n", 1)[0] + "\n" + give)
         run = started["run"]["id"]
         newcomer.approves("3001")
-        until(lambda: newcomer.api(f"/runs/{run}")["run"]["status"] == "completed", "the run's end")
+        until(lambda: newcomer.api(f"/runs/{run}")["run"]["status"] == "completed", "the run's end", 60)
         (effect,) = newcomer.api(f"/effects?run={run}")["effects"]
         assert effect["state"] == "committed"
         paid = httpx.get(f"{newcomer.scene['payments']}/refunds", params={"key": effect["key"]}, trust_env=False)

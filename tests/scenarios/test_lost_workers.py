@@ -12,6 +12,7 @@ from approvals.models import ApprovalRequest
 from ledger.services import leases
 from tests.api.conftest import claim_body
 from tests.clock import Clock
+from tests.patience import until
 from tests.sandbox.process import Caller
 from tests.scenarios.story import PAY, Json, Story, waiting
 from tests.ui.asking import client_of, decide
@@ -106,6 +107,10 @@ def test_a_caller_that_gives_up_on_a_slow_service_never_sends_twice(story: Story
     assert story.settle(effect["id"], "unknown")["effect"]["state"] == "unknown"
     for _ in range(3):
         assert story.permit(effect["id"], status=409)["code"] == "wrong-state"
+    clock.shift(15)
+    story.sweep()
+    assert story.effect()["state"] in ("unknown", "committed"), "absence is believed late, never at the first look"
+    until(lambda: story.counted(effect["key"]) == (1, 1), "the slow service to have paid")
     for _ in range(40):
         if story.effect()["state"] == "committed":
             break
