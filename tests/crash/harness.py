@@ -101,7 +101,9 @@ class Row:
 
 def run_points(scene: Scene, points: Sequence[str], trials: int, seed: int) -> Iterator[Row]:
     """One point after the other, each with its trials side by side, judged from the witnesses when all of them are over."""
-    for point in points:
+    for nth, point in enumerate(points):
+        if nth:
+            scene.slots = scene.fresh_slots(len(scene.slots))
         # To say "absent" of what was applied is lawful only before the horizon, which a busy machine must not miss.
         scene.visible_within(60 if point in APPLIED else 0)
         began = time.monotonic()
@@ -124,7 +126,11 @@ def _side_by_side(scene: Scene, point: str, seeds: range) -> tuple[list[Run], li
                 seed = todo.get_nowait()
             except queue.Empty:
                 return
-            done.append(run_trial(scene, slot, point, seed))
+            run = run_trial(scene, slot, point, seed)
+            done.append(run)
+            if run.error:
+                # What this trial left unfinished would be taken up by the next one's workers, and judged as theirs.
+                (slot,) = scene.fresh_slots(1)
 
     threads = [threading.Thread(target=work, args=(slot,)) for slot in scene.slots]
     for thread in threads:

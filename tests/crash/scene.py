@@ -146,9 +146,13 @@ class Scene:
         self.web = self.start_web(free_port())
         self.timer: Process | None = None
         self.start_timer()
-        seeding = {"payments": self.payments, "call_limit": CALL_LIMIT_SECONDS, "count": self._count}
+        self.slots = self.fresh_slots(self._count)
+
+    def fresh_slots(self, count: int) -> list[Slot]:
+        """Tenants in which nothing has happened yet."""
+        seeding = {"payments": self.payments, "call_limit": CALL_LIMIT_SECONDS, "count": count}
         tenants = self.product.run("tests.crash.servers:seed", seeding)["tenants"]
-        self.slots = [
+        return [
             Slot(each["id"], each["key"], Person(self.web_host, each["email"], each["password"])) for each in tenants
         ]
 
