@@ -11,9 +11,10 @@ from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 from pydantic import BaseModel, Field
 
-from approvals.domain.decisions import EntryPoint, Receipt
+from approvals.domain.decisions import LONGEST_REASON, EntryPoint, Receipt
 from approvals.models import ApprovalRequest
 from approvals.services import decisions
+from approvals.services.refusals import reasons
 from ledger.api import auth
 from ledger.api.answers import answer
 from ledger.api.parsing import Exact, Number
@@ -54,7 +55,7 @@ class DecisionBody(Exact):
     """A vote on exactly what was read: `revision` and `digest` are those of the card."""
 
     decision: Literal["approve", "deny"]
-    reason: str = Field(default="", max_length=2_000)
+    reason: str = Field(default="", max_length=LONGEST_REASON)
     revision: Number = Field(ge=1)
     digest: str = Field(pattern=r"^[0-9a-f]{64}$")
 
@@ -79,6 +80,7 @@ class ApprovalJSON(BaseModel):
     decide_by: str
     opened_at: str
     closed_at: str | None
+    reason: str | None = Field(description="Of a denied one: what whoever denied it said, for who may see payloads.")
 
 
 @router.post("/approvals/{uuid:request_id}/decision", auth=Session(), response=DecisionAnswer)
@@ -108,10 +110,11 @@ def read_approval(request: HttpRequest, request_id: UUID) -> HttpResponse:
     row: ApprovalRequest | None = rows.filter(pk=request_id).first()
     if row is None:
         raise reads.missing("approval")
-    return answer(_approval_json(row))
+    shown = row.workflow_id is not None and reads.sees_payloads(caller, row.workflow_id)
+    return answer(_approval_json(row, reasons(row.tenant_id, [row.subject_id]).get(row.subject_id) if shown else None))
 
 
-def _approval_json(row: ApprovalRequest) -> dict[str, Any]:
+def _approval_json(row: ApprovalRequest, reason: str | None) -> dict[str, Any]:
     return {
         "id": row.pk,
         "run": row.run_id,
@@ -124,4 +127,5 @@ def _approval_json(row: ApprovalRequest) -> dict[str, Any]:
         "decide_by": row.decide_by,
         "opened_at": row.opened_at,
         "closed_at": row.closed_at,
+        "reason": reason,
     }

@@ -7,10 +7,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-DECIMALS: Mapping[str, int] = dict.fromkeys(
-    ("CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", "XAF", "XOF", "XPF"), 0
-) | (dict.fromkeys(("BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"), 3))
-"""Digits after the point by ISO 4217, where they aren't two."""
+_BY_DECIMALS = {
+    0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
+    2: """
+    AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CNY COP COU CRC CUP CVE CZK
+    DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL
+    MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK
+    SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP TRY TTD TWD TZS UAH USD USN UYU UZS VED VES WST XCD XCG YER ZAR ZMW ZWG
+    """,
+    3: "BHD IQD JOD KWD LYD OMR TND",
+    4: "CLF UYW",
+}
+DECIMALS: Mapping[str, int] = {code: digits for digits, codes in _BY_DECIMALS.items() for code in codes.split()}
+"""Digits after the point by ISO 4217, for every currency that has minor units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +38,10 @@ class Money:
         return cls(minor, currency)
 
     def __str__(self) -> str:
-        decimals = DECIMALS.get(self.currency, 2)
+        """`1,200.00 EUR`; where nobody knows the currency's digits, the number as it stands: a guess would be off by a hundred."""
+        decimals = DECIMALS.get(self.currency)
+        if decimals is None:
+            return f"{self.minor:,} minor units of {self.currency}".replace("-", "−")
         whole, part = divmod(abs(self.minor), 10**decimals)
         text = f"{whole:,}.{part:0{decimals}d}" if decimals else f"{whole:,}"
         return f"{'−' if self.minor < 0 else ''}{text} {self.currency}"

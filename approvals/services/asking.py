@@ -10,7 +10,7 @@ from approvals.domain.quorum import counts, reached
 from approvals.domain.requests import Asking, Choice, RequestRow, RequestState, RevisionRow
 from approvals.models import Vote
 from approvals.services import standing
-from approvals.services.refusals import refusals
+from approvals.services.refusals import reasons, refusals
 from ledger.domain.authority import GrantRow, Requirement, grant_of, void_grant
 from ledger.domain.drafts import Draft
 from ledger.domain.endings import Reason
@@ -95,6 +95,10 @@ class People:
     def refusals(self, tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterable[tuple[UUID, Reason]]:
         """Requests of these runs that were denied, with who did, or that nobody decided on: three queries."""
         return refusals(tenant_id, run_ids)
+
+    def reasons(self, tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, str]:
+        """What people said when they denied these effects: one query."""
+        return reasons(tenant_id, effect_ids)
 
 
 def revision_of(view: RunView, request: RequestRow) -> RevisionRow:

@@ -1,14 +1,14 @@
-"""Requests that were denied, or that nobody decided on, as reasons why runs ended."""
+"""Requests that were denied, or that nobody decided on: why runs ended, and what the agent is told."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
 from django.db.models import F, Q
 
-from approvals.domain.requests import Choice, RequestState, WithdrawalCause
+from approvals.domain.requests import EFFECT, Choice, RequestState, WithdrawalCause
 from approvals.models import ApprovalRequest, Vote
 from ledger.domain.endings import Kind, Reason
 from ledger.domain.explain import at
@@ -36,3 +36,19 @@ def refusals(tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterator[tuple[UUID, R
             yield row.run_id, Reason(Kind.DENIED, row.closed_at, what, tuple(dict.fromkeys(people[row.pk])))
         else:
             yield row.run_id, Reason(Kind.UNDECIDED, row.closed_at, what, note=at(row.decide_by))
+
+
+def reasons(tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, str]:
+    """Why each of these effects was denied, in the words of those who did, oldest first; erased and empty words are left out: one query."""
+    denied = Vote.objects.of(tenant_id).filter(
+        choice=Choice.DENY,
+        revision=F("request__revision"),
+        request__state=RequestState.DENIED,
+        request__subject_kind=EFFECT,
+        request__subject_id__in=effect_ids,
+        reason_body__content__isnull=False,
+    )
+    said: dict[UUID, list[str]] = defaultdict(list)
+    for effect_id, words in denied.order_by("voted_at").values_list("request__subject_id", "reason_body__content"):
+        said[effect_id].append(bytes(words).decode())
+    return {effect_id: "\n".join(words) for effect_id, words in said.items()}

@@ -24,4 +24,6 @@ def list_waits(request: HttpRequest, run_id: UUID, query: Query[PageQuery]) -> H
     caller = auth.caller(request)
     page = reads.waits(caller, run_id, query.after, query.limit)
     members = reads.members(caller, page.items)
-    return answer({"waits": [wait_json(row, members.get(row.pk, [])) for row in page.items], "next": page.next})
+    reasons = reads.reasons(caller, run_id, members)
+    waits = [wait_json(row, members.get(row.pk, []), reasons) for row in page.items]
+    return answer({"waits": waits, "next": page.next})

@@ -11,8 +11,8 @@ from ledger.domain.effects import EffectRow
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import ClearanceRow, Fence, Head, LeaseRow
 from ledger.domain.views import RunRow
-from ledger.domain.waits import MemberRow, SetRow
-from ledger.services import facts
+from ledger.domain.waits import MemberRow, Outcome, SetRow
+from ledger.services import facts, ports
 from ledger.services.facts import Facts, Part, Row
 
 
@@ -37,11 +37,13 @@ class EffectFacts:
 
 @dataclass(frozen=True, slots=True)
 class WaitFacts:
-    """The last wait of the run with its members' outcomes; `events` maps an event's id to its row with `data` (bytes)."""
+    """The last wait of the run with its members' outcomes; `events` maps an event's id to its row with `data` (bytes), `reasons` a denied
+    effect's id to what whoever denied it said."""
 
     row: SetRow
     members: Sequence[MemberRow]
     events: Mapping[UUID, Row]
+    reasons: Mapping[UUID, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,14 @@ class Packet:
 
 
 def of(tenant_id: UUID, run_ids: Sequence[UUID]) -> list[Packet]:
-    """The packets of these runs, in this order. Raises LedgerError `integrity` when a state's bytes are gone."""
+    """The packets of these runs, in this order: one statement, and another where a person denied something.
+
+    Raises LedgerError `integrity` when a state's bytes are gone.
+    """
     read = facts.read(**_parts(tenant_id, run_ids))
-    return [_packet(read, run_id) for run_id in run_ids]
+    denied = [row["effect_id"] for row in read.many("members") if row["outcome"] == Outcome.DENIED]
+    reasons = ports.approvals().reasons(tenant_id, denied) if denied else {}
+    return [_packet(read, run_id, reasons) for run_id in run_ids]
 
 
 def _parts(tenant_id: UUID, run_ids: Sequence[UUID]) -> dict[str, Part]:
@@ -116,7 +123,7 @@ def _parts(tenant_id: UUID, run_ids: Sequence[UUID]) -> dict[str, Part]:
     }
 
 
-def _packet(read: Facts, run_id: UUID) -> Packet:
+def _packet(read: Facts, run_id: UUID, reasons: Mapping[UUID, str]) -> Packet:
     head_row = _find(read, "heads", "run_id", run_id)
     if head_row is None:
         raise LedgerError(
@@ -145,7 +152,7 @@ def _packet(read: Facts, run_id: UUID) -> Packet:
         clearance=clearance,
         decision=_find(read, "decisions", "id", clearance.decision_id) if clearance else None,
         effects=_effects(read, run_id),
-        wait=_wait(read, run_id),
+        wait=_wait(read, run_id, reasons),
         now=read.now,
     )
 
@@ -177,7 +184,7 @@ def _effects(read: Facts, run_id: UUID) -> list[EffectFacts]:
     ]
 
 
-def _wait(read: Facts, run_id: UUID) -> WaitFacts | None:
+def _wait(read: Facts, run_id: UUID, reasons: Mapping[UUID, str]) -> WaitFacts | None:
     found = _find(read, "waits", "run_id", run_id)
     if found is None:
         return None
@@ -185,4 +192,4 @@ def _wait(read: Facts, run_id: UUID) -> WaitFacts | None:
     data = {body["id"]: body["content"] for body in read.many("event_data")}
     events = {event["id"]: {**event, "data": data.get(event["body_id"])} for event in read.many("events")}
     members = [facts.load(MemberRow, member) for member in read.many("members") if member["wait_id"] == row.id]
-    return WaitFacts(row, members, events)
+    return WaitFacts(row, members, events, reasons)

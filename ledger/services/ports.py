@@ -45,6 +45,9 @@ class Approvals(Protocol):
     def refusals(self, tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterable[tuple[UUID, Reason]]:
         """What people denied, or left undecided, of these runs of a tenant: run id and reason."""
 
+    def reasons(self, tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, str]:
+        """In the words of whoever denied them, why these effects were denied last; without those denied in silence."""
+
 
 class _Nobody:
     """No people: nothing can be asked and no grant is good."""
@@ -65,6 +68,9 @@ class _Nobody:
 
     def refusals(self, tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterable[tuple[UUID, Reason]]:
         return ()
+
+    def reasons(self, tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, str]:
+        return {}
 
 
 _registered: list[Approvals] = []

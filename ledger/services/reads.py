@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from uuid import UUID
@@ -17,6 +17,7 @@ from django.db.models import Q, QuerySet
 from ledger.domain.canonical import parse_time
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Verb
+from ledger.domain.waits import Outcome
 from ledger.models import (
     Body,
     Checkpoint,
@@ -31,7 +32,7 @@ from ledger.models import (
     WorkflowType,
     WorkflowVersion,
 )
-from ledger.services import permissions
+from ledger.services import permissions, ports
 
 T = TypeVar("T")
 SEARCHED = 2_000
@@ -231,6 +232,14 @@ def members(caller: Caller, found: Sequence[WaitSet]) -> dict[UUID, list[WaitMem
     """The members of these waits, in order."""
     rows = WaitMember.objects.of(caller.tenant_id).filter(wait_id__in=[row.pk for row in found])
     return _grouped(rows.order_by("wait_id", "ordinal"), "wait_id")
+
+
+def reasons(caller: Caller, run_id: UUID, found: Mapping[UUID, Sequence[WaitMember]]) -> Mapping[UUID, str]:
+    """What people said of the effects that they denied, by effect; nothing for who may not see payloads."""
+    denied = [row.effect_id for rows in found.values() for row in rows if row.outcome == Outcome.DENIED]
+    if not denied or not sees_payloads(caller, run(caller, run_id).workflow_id):
+        return {}
+    return ports.approvals().reasons(caller.tenant_id, denied)
 
 
 def _grouped(rows: QuerySet[Any], by: str) -> dict[UUID, list[Any]]:

@@ -64,6 +64,11 @@ class Context(Generic[S]):
         return effects.outcome(self._holding.position.wait)
 
     @property
+    def reason(self) -> str:
+        """What people said when they denied what the last wait asked for; '' where nobody did or nothing was said."""
+        return effects.reason(self._holding.position.wait)
+
+    @property
     def http(self) -> TargetHttp:
         """The handle of the call that is being performed."""
         if self._holding.http is None:

@@ -76,3 +76,8 @@ def outcome(wait: WaitSeen | None) -> str | None:
         if word in _UNWELCOME:
             return word
     return wait.state if wait.state == "expired" or not words else words[-1]
+
+
+def reason(wait: WaitSeen | None) -> str:
+    """What people said when they denied what a wait asked for, a line each."""
+    return "\n".join(member.reason for member in wait.members if member.reason) if wait else ""

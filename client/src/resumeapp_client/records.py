@@ -110,6 +110,7 @@ class MemberSeen(Record):
     outcome: str | None = None
     effect: str | None = None
     event: EventSeen | None = None
+    reason: str | None = None
 
 
 class WaitSeen(Record):

@@ -99,6 +99,7 @@ class PacketMemberJSON(BaseModel):
     outcome: str
     effect: UUID | None = None
     event: EventJSON | None = None
+    reason: str | None = Field(default=None, description="Of a denied approval: what whoever denied it said.")
 
 
 class PacketWaitJSON(BaseModel):
@@ -165,6 +166,7 @@ def _wait(wait: WaitFacts) -> dict[str, Any]:
                 "outcome": member.outcome,
                 "effect": member.effect_id,
                 "event": _event(wait.events.get(member.event_id)) if member.event_id else None,
+                "reason": wait.reasons.get(member.effect_id) if member.effect_id else None,
             }
             for member in wait.members
         ],

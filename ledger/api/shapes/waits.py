@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -101,6 +102,7 @@ class MemberJSON(BaseModel):
     source: str = ""
     subject: str = ""
     met_at: str | None = None
+    reason: str | None = Field(default=None, description="Of a denied approval: what whoever denied it said.")
 
 
 class WaitJSON(BaseModel):
@@ -121,8 +123,8 @@ class WaitPage(BaseModel):
     next: str
 
 
-def wait_json(row: WaitSet, members: list[WaitMember]) -> dict[str, Any]:
-    """A `WaitJSON`."""
+def wait_json(row: WaitSet, members: list[WaitMember], reasons: Mapping[UUID, str]) -> dict[str, Any]:
+    """A `WaitJSON`; `reasons` are what people said of the effects that they denied."""
     return {
         "id": row.pk,
         "mode": row.mode,
@@ -133,11 +135,11 @@ def wait_json(row: WaitSet, members: list[WaitMember]) -> dict[str, Any]:
         "on_deadline": row.on_deadline,
         "opened_at": row.opened_at,
         "closed_at": row.closed_at,
-        "members": [_member_json(member) for member in members],
+        "members": [_member_json(member, reasons) for member in members],
     }
 
 
-def _member_json(row: WaitMember) -> dict[str, Any]:
+def _member_json(row: WaitMember, reasons: Mapping[UUID, str]) -> dict[str, Any]:
     return {
         "kind": row.kind,
         "state": row.state,
@@ -148,4 +150,5 @@ def _member_json(row: WaitMember) -> dict[str, Any]:
         "source": row.event_source,
         "subject": row.event_subject,
         "met_at": row.met_at,
+        "reason": reasons.get(row.effect_id) if row.effect_id else None,
     }

@@ -1,0 +1,53 @@
+"""What a denial says reaches whoever asked, word for word, and nobody who may not see payloads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledger.domain.identity import Scope, Verb
+from ledger.services import identity
+from tests.api.conftest import Http
+from tests.scenarios.story import Story
+from tests.world import World
+
+SAID = "Ask the customer for the photo first — „Beleg fehlt“, 写真なし"
+
+
+def denied(story: Story, said: str = SAID) -> dict[str, Any]:
+    """A denied request; the packet of the worker that goes on."""
+    story.ask()
+    assert story.decide(story.world.bob, "deny", said).status_code == 302
+    assert story.wake() == "resume"
+    packet = story.claim()
+    return packet
+
+
+def test_the_next_worker_reads_why_in_the_denier_s_words(story: Story) -> None:
+    packet = denied(story)
+    (member,) = packet["wait"]["members"]
+    assert (member["outcome"], member["reason"]) == ("denied", SAID)
+    assert story.last_wait()["members"][0]["reason"] == SAID
+    assert story.http.get(f"/runs/{story.run_id}/resume-packet").json()["wait"]["members"][0]["reason"] == SAID
+    assert story.http.get(f"/approvals/{story.request.pk}").json()["reason"] == SAID
+
+
+def test_the_reason_stands_in_no_entry(story: Story) -> None:
+    denied(story)
+    assert SAID not in story.http.get(f"/runs/{story.run_id}/journal").content.decode()
+
+
+def test_who_may_not_see_payloads_reads_no_reason(story: Story, world: World) -> None:
+    denied(story)
+    person = world.person("sees-states")
+    identity.grant_permission(world.admin, person, Verb.SEE, world.workflow)
+    blind = Http(identity.issue_key(world.admin, "reads", [Scope.RUNS_READ], person=person).secret)
+    for path in (f"/approvals/{story.request.pk}", f"/runs/{story.run_id}/waits"):
+        answer = blind.get(path)
+        assert answer.status_code == 200 and "photo" not in answer.content.decode()
+
+
+def test_an_approval_brings_no_reason(story: Story) -> None:
+    story.ask()
+    assert story.decide(story.world.alice, "approve", "looks right to me").status_code == 302
+    assert story.wake() == "resume"
+    assert story.claim()["wait"]["members"][0]["reason"] is None
