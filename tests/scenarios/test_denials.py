@@ -18,8 +18,7 @@ def denied(story: Story, said: str = SAID) -> dict[str, Any]:
     story.ask()
     assert story.decide(story.world.bob, "deny", said).status_code == 302
     assert story.wake() == "resume"
-    packet = story.claim()
-    return packet
+    return story.claim()
 
 
 def test_the_next_worker_reads_why_in_the_denier_s_words(story: Story) -> None:
