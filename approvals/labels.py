@@ -157,7 +157,7 @@ HANDOFFS: Mapping[str, str] = {
 }
 
 DEADLINES: Mapping[str, str] = {
-    "wake": "the run wakes and is checked",
+    "wake": "the agent goes on and is told that it expired",
     "cancel": "the run is cancelled",
     "fail": "the run fails",
     "hand_off": "it is handed to a person",

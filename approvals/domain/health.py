@@ -13,8 +13,9 @@ from typing import Any
 from approvals.labels import CAUSES, DEADLINES, MEMBERS, reason, words
 from ledger.domain.effects import EffectState
 from ledger.domain.endings import Reason, why
+from ledger.domain.explain import at
 from ledger.domain.runs import Intent, Status
-from ledger.domain.waits import Internal, MemberState, SetMode
+from ledger.domain.waits import Internal, MemberState, SetMode, silence
 
 UNCLAIMED_AFTER = timedelta(minutes=5)
 OVERDUE_AFTER = timedelta(seconds=60)
@@ -98,7 +99,8 @@ def _waiting(head: Any, around: Around, now: datetime) -> Standing:
     open_members = [member for member in around.members if member.state == MemberState.OPEN]
     what = _awaited(wait, open_members, names)
     overdue = wait.due_at + OVERDUE_AFTER <= now
-    late = "Its time has passed." if overdue else f"If nothing comes, {DEADLINES[wait.on_deadline]} at its deadline."
+    action, when = silence(wait, around.members)
+    late = "Its time has passed." if overdue else f"If nothing comes, {DEADLINES[action]} at {at(when)}."
     actor = _who(open_members, names)
     return Standing(f"{what}. {late}", actor, "overdue" if overdue else "")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from approvals.domain import requests as rules
@@ -48,10 +49,10 @@ class People:
             "last_holder": Part("agent", f"t.id = {_LAST_HOLDER}", (run_id,)),
         }
 
-    def ask(self, draft: Draft, view: RunView, ask: Ask) -> None:
+    def ask(self, draft: Draft, view: RunView, ask: Ask) -> datetime:
         """Open a request for an effect, or a new revision of its open or approved one; the same thing asked twice is the one open request.
 
-        A live grant of the effect is voided: it was for what was asked before.
+        A live grant of the effect is voided: it was for what was asked before. Answers by when it must be decided.
         """
         request, before = _current(view, ask.effect.id)
         asking = Asking(
@@ -72,6 +73,8 @@ class People:
         grant = grant_of(view, ask.effect.id)
         if grant is not None:
             void_grant(draft, grant, ask.reason)
+        unchanged = request is not None and _same(request, before, asking)
+        return request.decide_by if request is not None and unchanged else asking.closes(draft.at)
 
     def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
         """Withdraw the pending requests of these effects (None: of the whole run)."""

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Q, Subquery
+from django.db.models import Count, OuterRef, Prefetch, Q, Subquery
 
 from approvals.domain.quorum import counts, missing
 from approvals.domain.requests import EFFECT, Choice, RequestState
@@ -20,6 +20,7 @@ from ledger.domain import canonical
 from ledger.domain.authority import GrantState, Requirement, Rule
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
+from ledger.domain.waits import OnDeadline, SetState, silence
 from ledger.models import (
     Agent,
     ApiKey,
@@ -32,6 +33,8 @@ from ledger.models import (
     RunHead,
     Tenant,
     User,
+    WaitMember,
+    WaitSet,
     WorkflowType,
 )
 from ledger.services import facts, permissions
@@ -67,8 +70,8 @@ class Quorum:
 class Card:
     """One request as one person sees it. `stance` is '' when they may decide, otherwise why not; `arguments` is None unless `reads`.
 
-    `proposed` is what the target showed when this revision was asked, `before` when the one before it was, `newest` what it showed last,
-    before the first call was permitted (`called_at`). `spent` is how leave of an approved `related` request ended unused. `told_at` is when a
+    `silence` is what happens, and when, if nobody decides. `proposed` is what the target showed when this revision was asked, `before` when
+    the one before it was, `newest` what it showed last, before the first call was permitted (`called_at`). `spent` is how leave of an approved `related` request ended unused. `told_at` is when a
     worker took the run after the request was closed.
     """
 
@@ -99,6 +102,7 @@ class Card:
     told_at: datetime | None
     voted: Vote | None
     stance: str
+    silence: tuple[OnDeadline, datetime]
 
     @property
     def pending(self) -> bool:
@@ -234,8 +238,19 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         told_at=_told_at(request),
         voted=voted,
         stance="",
+        silence=_silence(request),
     )
     return replace(card, stance=_stance(card, person, approves))
+
+
+def _silence(request: ApprovalRequest) -> tuple[OnDeadline, datetime]:
+    """What the wait for this request comes to without a decision; without one, the agent is told."""
+    wait = WaitSet.objects.of(request.tenant_id).filter(run_id=request.run_id, state=SetState.OPEN)
+    open_wait = wait.prefetch_related(Prefetch("members", WaitMember.objects.of(request.tenant_id))).first()
+    own = list(open_wait.members.all()) if open_wait is not None else []
+    if open_wait is None or not any(member.effect_id == request.subject_id for member in own):
+        return OnDeadline.WAKE, request.decide_by
+    return silence(open_wait, own)
 
 
 def _stance(card: Card, person: User, approves: bool) -> str:

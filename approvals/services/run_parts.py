@@ -18,7 +18,7 @@ from approvals.labels import CHECKS, DEADLINES, DECISIONS, words
 from approvals.models import ApprovalRequest, Vote
 from approvals.services.pieces import Content, bodies, content, parsed
 from approvals.templatetags.console import visible_text as shown
-from ledger.domain.waits import SetMode
+from ledger.domain.waits import SetMode, silence
 from ledger.models import Checkpoint, Decision, Grant, Tenant, WaitMember, WaitSet, WakeCheck
 
 MOST_DECISIONS = 3
@@ -148,6 +148,7 @@ def wait(tenant: Tenant, run_id: UUID, effects: Mapping[UUID, Any], requests: Ma
     members = list(WaitMember.objects.of(tenant).filter(wait_id=of_wait).order_by("ordinal"))
     if newest is None:
         return None
+    action, ends = silence(newest, members)
     names = {pk: shown(effect.name) for pk, effect in effects.items()}
     mode = "any of these" if newest.mode == SetMode.ANY else "all of these"
     title = {
@@ -158,8 +159,8 @@ def wait(tenant: Tenant, run_id: UUID, effects: Mapping[UUID, Any], requests: Ma
     return WaitLine(
         state=newest.state,
         title=title.get(newest.internal, mode if len(members) > 1 else ""),
-        deadline=newest.deadline,
-        does=DEADLINES[newest.on_deadline],
+        deadline=ends,
+        does=DEADLINES[action],
         members=tuple(
             MemberLine(
                 what=shown(member_words(member, names)),

@@ -18,6 +18,7 @@ from approvals.services.cards import Card
 from approvals.templatetags.console import absolute, ago, short, span, visible_text, words
 from approvals.views import earlier, followups
 from approvals.views.documents import argument_rows, diff, pretty
+from ledger.domain.waits import OnDeadline
 from ledger.models import Tenant, User
 
 MOST_NAMES = 4
@@ -181,6 +182,14 @@ def enumerate_names(names: Sequence[str], more: int) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
+SILENCE: Mapping[OnDeadline, str] = {
+    OnDeadline.WAKE: "the agent goes on and is told that nobody decided",
+    OnDeadline.CANCEL: "the run is cancelled",
+    OnDeadline.FAIL: "the run fails",
+    OnDeadline.HAND_OFF: "the run is handed to an operator",
+}
+
+
 def causes(card: Card, asked: Words) -> dict[str, str]:
     """What approving, denying and doing nothing each bring about, with absolute times."""
     until = card.now + timedelta(seconds=card.revision.use_by)
@@ -192,7 +201,7 @@ def causes(card: Card, asked: Words) -> dict[str, str]:
     return {
         "approve": approve,
         "deny": "The request ends for everyone. The agent gets your reason word for word; nothing is sent.",
-        "silence": f"It expires on {absolute(card.request.decide_by)}. Nothing is sent; the agent is told that nobody decided.",
+        "silence": f"On {absolute(card.silence[1])} it expires. Nothing is sent; {SILENCE[card.silence[0]]}.",
         "button": f"Approve {asked.verb}",
     }
 

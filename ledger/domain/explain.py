@@ -15,7 +15,7 @@ from ledger.domain.endings import Reason, why
 from ledger.domain.handoffs import HandoffState
 from ledger.domain.runs import Intent, Status
 from ledger.domain.views import RunView
-from ledger.domain.waits import Internal, MemberKind, MemberRow, MemberState, OnDeadline, SetMode
+from ledger.domain.waits import Internal, MemberKind, MemberRow, MemberState, OnDeadline, SetMode, silence
 from ledger.domain.wakes import WakeState
 
 OVERDUE = timedelta(seconds=30)
@@ -102,7 +102,8 @@ def _approvers(view: RunView, effect: EffectRow | None) -> str:
 def _silence(view: RunView) -> str:
     if view.wait is None:
         return "nothing happens"
-    return f"{_ON_DEADLINE[view.wait.on_deadline]} at {at(view.wait.deadline)}"
+    action, when = silence(view.wait, view.members)
+    return f"{_ON_DEADLINE[action]} at {at(when)}"
 
 
 _ON_DEADLINE: Mapping[OnDeadline, str] = {
@@ -206,7 +207,7 @@ def _items(view: RunView) -> list[Item]:
     if view.head.intent is not Intent.NONE and view.head.ended_at is None:
         items.append(Item("intent", f"it is to be ended: {view.head.intent}"))
     if view.wait is not None:
-        items.append(Item("deadline", f"if nothing comes, {_silence(view)}", view.wait.deadline))
+        items.append(Item("deadline", f"if nothing comes, {_silence(view)}", silence(view.wait, view.members)[1]))
     items += [_member(view, member) for member in view.members]
     items += [_effect(effect) for effect in view.effects]
     return items

@@ -17,11 +17,11 @@ from ledger.domain.drafts import Draft
 from ledger.domain.effects import OPEN, EffectRow, EffectState, SeenVersion, WithdrawCause
 from ledger.domain.runs import ClearanceState, Cleared, Intent, Status
 from ledger.domain.views import RunView
-from ledger.domain.waits import Internal, MemberKind, MemberSpec, OnDeadline, Outcome, SetMode, WaitSpec
+from ledger.domain.waits import Asked, Internal, MemberKind, MemberSpec, OnDeadline, Outcome, SetMode, WaitSpec
 from ledger.domain.wakes import RULE_VERSION, Answer, Check, DecisionKind, WakeRow, WakeState
 
-Ask = Callable[[EffectRow, datetime, str], str | None]
-"""Ask for leave for an effect: decide-by, and why it is asked again. Answers an outcome when nobody needs to be asked."""
+Ask = Callable[[EffectRow, datetime, str], Asked]
+"""Ask for leave for an effect: by when at the latest, and why it is asked again."""
 
 Withdraw = Callable[[str], None]
 """Withdraw what is still asked for the run, with the cause."""

@@ -33,8 +33,8 @@ class Approvals(Protocol):
     def parts(self, run_id: UUID) -> Mapping[str, Part]:
         """Rows of the run that `ask` and `withdraw` want to find in `view.extras`."""
 
-    def ask(self, draft: Draft, view: RunView, ask: Ask) -> None:
-        """Open a request for the subject, or a new revision of its open or decided one."""
+    def ask(self, draft: Draft, view: RunView, ask: Ask) -> datetime:
+        """Open a request for the subject, or a new revision of its open or decided one. Answers by when it must be decided."""
 
     def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
         """Withdraw the open requests of these effects (None: of the whole run)."""
@@ -55,7 +55,7 @@ class _Nobody:
     def parts(self, run_id: UUID) -> Mapping[str, Part]:
         return {}
 
-    def ask(self, draft: Draft, view: RunView, ask: Ask) -> None:
+    def ask(self, draft: Draft, view: RunView, ask: Ask) -> datetime:
         raise LedgerError(
             "grant-missing", "nobody can approve here: no approvals are installed", "Install the approvals app."
         )

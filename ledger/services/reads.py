@@ -236,7 +236,8 @@ def members(caller: Caller, found: Sequence[WaitSet]) -> dict[UUID, list[WaitMem
 
 def reasons(caller: Caller, run_id: UUID, found: Mapping[UUID, Sequence[WaitMember]]) -> Mapping[UUID, str]:
     """What people said of the effects that they denied, by effect; nothing for who may not see payloads."""
-    denied = [row.effect_id for rows in found.values() for row in rows if row.outcome == Outcome.DENIED]
+    rows = [row for members in found.values() for row in members if row.outcome == Outcome.DENIED]
+    denied = [row.effect_id for row in rows if row.effect_id is not None]
     if not denied or not sees_payloads(caller, run(caller, run_id).workflow_id):
         return {}
     return ports.approvals().reasons(caller.tenant_id, denied)

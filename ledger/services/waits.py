@@ -11,7 +11,7 @@ from ledger.domain.change import Change
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow
 from ledger.domain.views import RunView
-from ledger.domain.waits import Outcome
+from ledger.domain.waits import Asked, Outcome
 from ledger.services import events, facts, ports, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
@@ -19,16 +19,16 @@ from ledger.services.facts import Part
 from ledger.services.views import run_view
 
 
-def ask(draft: Draft, view: RunView, effect: EffectRow, by: datetime, reason: str = "asked") -> str | None:
+def ask(draft: Draft, view: RunView, effect: EffectRow, by: datetime, reason: str = "asked") -> Asked:
     """Ask people for leave for an effect, to be decided before `by`, and earlier where the policy says so.
 
     Answers the outcome at once where the policy leaves nothing to ask, or where a live grant covers exactly this.
     """
     wanted = requirement(view.policy, effect.tool, view.targets[effect.target_id].name)
     if wanted.verdict is Verdict.DENY:
-        return Outcome.DENIED_BY_POLICY
+        return Asked(Outcome.DENIED_BY_POLICY)
     if wanted.verdict is Verdict.ALLOW:
-        return Outcome.NOT_NEEDED
+        return Asked(Outcome.NOT_NEEDED)
     grant = grant_of(view, effect.id)
     if (
         grant is not None
@@ -38,10 +38,9 @@ def ask(draft: Draft, view: RunView, effect: EffectRow, by: datetime, reason: st
         and grant.requirement_digest == wanted.digest()
         and grant.use_by > draft.at
     ):
-        return Outcome.APPROVED
+        return Asked(Outcome.APPROVED)
     decide_by = min(by, draft.at + wanted.decide_by)
-    ports.approvals().ask(draft, view, ports.Ask(effect, wanted, decide_by, reason))
-    return None
+    return Asked(decide_by=ports.approvals().ask(draft, view, ports.Ask(effect, wanted, decide_by, reason)))
 
 
 def asker(draft: Draft, view: RunView) -> waits.Ask:

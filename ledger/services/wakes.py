@@ -13,6 +13,7 @@ from ledger.domain.effects import EffectRow
 from ledger.domain.runs import Status
 from ledger.domain.transitions import Gathered
 from ledger.domain.views import RunView
+from ledger.domain.waits import Asked
 from ledger.domain.wakes import DecisionKind, WakeRow, WakeState
 from ledger.services import facts, ports, waits, writer
 from ledger.services.contracts import writes
@@ -83,7 +84,7 @@ def apply(run_id: UUID, gathered: Gathered) -> DecisionKind | None:
             wakes.requeue(draft, wake, "moved")
             return draft.change(), None
 
-        def ask(effect: EffectRow, by: datetime, reason: str) -> str | None:
+        def ask(effect: EffectRow, by: datetime, reason: str) -> Asked:
             return waits.ask(draft, view, effect, by, reason)
 
         def withdraw(cause: str) -> None:

@@ -9,7 +9,9 @@ import pytest
 from tests.api.conftest import claim_body
 from tests.clock import Clock
 from tests.scenarios.story import APPROVAL, PAY, Story, waiting
+from tests.ui.asking import client_of
 
+DAY = 86_400
 SHIPPED = {"kind": "event", "type": "shipped"}
 SILENCE = {"wake": "ready", "cancel": "cancelled", "fail": "failed", "hand_off": "blocked"}
 
@@ -32,6 +34,31 @@ def test_silence_does_what_the_wait_declared_and_says_so_beforehand(action: str,
     assert story.request.state != "pending"
     assert story.decide(story.world.bob, "approve", page=page).status_code in (409, 410), "silence never approves"
     assert story.counted(effect["key"]) == (0, 0) and story.intact()
+
+
+@pytest.mark.parametrize(
+    ("days", "action", "said", "status"),
+    [
+        (3, "cancel", "the agent goes on and is told", "ready"),
+        (1, "cancel", "the run is cancelled", "cancelled"),
+        (1, "fail", "the run fails", "failed"),
+    ],
+)
+def test_card_sentence_and_list_say_what_comes_first_of_deciding_time_and_deadline(
+    days: int, action: str, said: str, status: str, story: Story, clock: Clock
+) -> None:
+    story.world.policy(({"tool": "*", "verdict": "approve", "group": "approvers", "quorum": 1, "decide_by": DAY},))
+    story.ask(waiting(APPROVAL, deadline_seconds=days * DAY, on_deadline=action))
+    listing = client_of(story.world.charlie).get(f"/t/{story.world.tenant.slug}/runs/")
+    card = story.card(story.world.alice).split("If nobody acts")[1].split("</div>")[0]
+    for told in (card, story.run()["explanation"]["sentence"], listing.content.decode()):
+        assert said in told, told
+    clock.shift(DAY - 60)
+    story.sweep()
+    assert story.run()["status"] == "waiting"
+    clock.shift(61)
+    story.sweep()
+    assert story.run()["status"] == status
 
 
 def test_every_action_on_silence_is_told_in_its_own_words(story: Story) -> None:

@@ -3,8 +3,8 @@
 A set closes when its mode is satisfied, when a member can no longer be met, or at its deadline; closing it wakes the run.
 """
 
-from ledger.domain.waits.closing import Withdraw, close, due, effect_settled, look, meet, state_of, verdict
-from ledger.domain.waits.opening import MAX_MEMBERS, Ask, MemberSpec, WaitSpec, check, open_set
+from ledger.domain.waits.closing import Withdraw, close, due, effect_settled, look, meet, silence, state_of, verdict
+from ledger.domain.waits.opening import MAX_MEMBERS, Ask, Asked, MemberSpec, WaitSpec, check, open_set
 from ledger.domain.waits.rows import (
     DEAD,
     EVENT_KEPT_DAYS,
@@ -28,6 +28,7 @@ __all__ = [
     "MEMBER",
     "SET",
     "Ask",
+    "Asked",
     "Internal",
     "MemberKind",
     "MemberRow",
@@ -47,6 +48,7 @@ __all__ = [
     "look",
     "meet",
     "open_set",
+    "silence",
     "state_of",
     "verdict",
 ]

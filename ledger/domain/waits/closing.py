@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from ledger.domain import runs, wakes
@@ -58,6 +58,36 @@ def due(deadline: datetime, members: Sequence[MemberRow]) -> datetime:
         if member.kind is MemberKind.TIMER and member.state is MemberState.OPEN and member.due_at is not None
     ]
     return min([deadline, *timers])
+
+
+class Ending(Protocol):
+    """A set's end, on a rule's row and on a model's alike."""
+
+    @property
+    def deadline(self) -> datetime: ...
+    @property
+    def on_deadline(self) -> str: ...
+
+
+class Member(Protocol):
+    @property
+    def kind(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def due_at(self) -> datetime | None: ...
+
+
+def silence(wait: Ending, members: Iterable[Member]) -> tuple[OnDeadline, datetime]:
+    """What happens, and when, if nobody does anything: an approval that runs out before the deadline is told to the agent, who goes on;
+    otherwise it is the deadline's action. Timers, which are no silence, aren't looked at."""
+    decide_by = [
+        member.due_at
+        for member in members
+        if member.kind == MemberKind.APPROVAL and member.state == MemberState.OPEN and member.due_at is not None
+    ]
+    first = min(decide_by, default=wait.deadline)
+    return (OnDeadline.WAKE, first) if first < wait.deadline else (OnDeadline(wait.on_deadline), wait.deadline)
 
 
 def meet(

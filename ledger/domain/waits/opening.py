@@ -25,8 +25,17 @@ UNSETTLED = frozenset({PROPOSED, "in_flight", "unknown"})
 MAX_MEMBERS = 20
 LONGEST_WAIT = timedelta(days=3_660)
 
-Ask = Callable[["EffectRow", datetime], str | None]
-"""Ask for leave for an effect, to be decided by a time. Answers the outcome when nobody needs to be asked, otherwise nothing."""
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of asking: the outcome where nobody needs to be asked, otherwise until when it must be decided."""
+
+    outcome: str = ""
+    decide_by: datetime | None = None
+
+
+Ask = Callable[["EffectRow", datetime], Asked]
+"""Ask for leave for an effect, to be decided by a time at the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +177,8 @@ def _member(
     if spec.kind is MemberKind.TIMER and due_at is not None and due_at <= draft.at:
         outcome = Outcome.DUE
     elif effect is not None and spec.kind is MemberKind.APPROVAL:
-        outcome = ask(effect, deadline) or ""
+        asked = ask(effect, deadline)
+        outcome, due_at = asked.outcome, asked.decide_by
     elif effect is not None and effect.state not in UNSETTLED:
         outcome = effect.state
     since = spec.since or view.instance_opened_at or view.run.created_at
