@@ -71,8 +71,8 @@ class Card:
     """One request as one person sees it. `stance` is '' when they may decide, otherwise why not; `arguments` is None unless `reads`.
 
     `silence` is what happens, and when, if nobody decides. `proposed` is what the target showed when this revision was asked, `before` when
-    the one before it was, `newest` what it showed last, before the first call was permitted (`called_at`). `spent` is how leave of an approved `related` request ended unused. `told_at` is when a
-    worker took the run after the request was closed.
+    the one before it was, `newest` what it showed last, before the first call was permitted (`called_at`). `spent` is how leave of an
+    approved `related` request ended unused. `told_at` is when a worker took the run after the request was closed.
     """
 
     now: datetime
