@@ -103,6 +103,9 @@ def _approved(card: Card) -> dict[str, Any]:
         state, title = ENDED[EffectState(effect.state)]
         reference = f"reference {visible_text(effect.reference)}, " if effect.reference else ""
         return {"at": effect.settled_at or card.now, "state": state, "title": title, "text": reference + run}
+    if card.grant is not None and card.grant.cause == "withdrawn":
+        title = "Not used: the agent did without this call, and nothing was sent"
+        return {"at": card.grant.closed_at or card.now, "state": "withdrawn", "title": title, "text": run}
     if card.grant is not None and card.grant.state == GrantState.VOIDED:
         title = f"Void before it was used: {what_moved(card)}; nothing was sent"
         return {"at": card.grant.closed_at or card.now, "state": "voided", "title": title, "text": run}

@@ -8,7 +8,8 @@ import re
 from approvals.models import ApprovalRequest
 from ledger.domain.commits import Next, NextKind
 from ledger.engine import wakes
-from ledger.services import effects
+from ledger.models import Grant
+from ledger.services import effects, verify
 from tests.ui.asking import address, ask, client_of, decide, form_of
 from tests.world import RULES, World
 
@@ -48,6 +49,18 @@ def test_an_approval_says_resumed_then_out_then_done(world: World) -> None:
     effect = world.effect(packet.run.id)
     effects.permit(world.caller, effect.pk, packet.fence)
     assert "The agent resumed; the call is out" in card(world, request)
+
+
+def test_leave_that_the_agent_did_without_is_void_and_cannot_be_taken_back(world: World) -> None:
+    request = ask(world)
+    decide(client_of(world.bob), world, request, "approve")
+    woken(request)
+    world.commit(world.claim("1", "2"), Next(NextKind.COMPLETE))
+    page = card(world, request)
+    assert "Not used: the agent did without this call, and nothing was sent" in page
+    assert "no call is out yet" not in page and "Take the approval back" not in page
+    assert Grant.objects.of(world.tenant).get(request_id=request.pk).state == "voided"
+    assert verify.run(request.run_id, world.tenant.pk).intact if request.run_id else False
 
 
 def test_a_decided_card_hears_of_every_move_of_its_run(world: World) -> None:

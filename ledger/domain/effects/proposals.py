@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from ledger.domain.authority import void_grant
 from ledger.domain.canonical import Body, canonical, parse
 from ledger.domain.drafts import Draft
 from ledger.domain.effects.base import (
@@ -281,8 +282,11 @@ def check_accounted(view: RunView, effect: EffectRow | None = None) -> None:
 
 
 def withdraw(draft: Draft, view: RunView, effect: EffectRow, cause: WithdrawCause) -> EffectRow:
-    """Take back a proposed effect. Raises LedgerError `wrong-state` for any other."""
+    """Take back a proposed effect, and the leave that was given for it. Raises LedgerError `wrong-state` for any other."""
     state = MACHINE.step(effect.state, "withdraw")
+    for grant in view.grants:
+        if grant.subject_id == effect.id:
+            void_grant(draft, grant, "withdrawn")
     return move(
         draft, effect, state=state, cause=cause, settled_at=draft.at, due_at=None, accounted_count=view.head.fence_count
     )
