@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from uuid import UUID
 
 from approvals.domain import requests as rules
@@ -11,11 +10,12 @@ from approvals.domain.quorum import counts, reached
 from approvals.domain.requests import Asking, Choice, RequestRow, RequestState, RevisionRow
 from approvals.models import Vote
 from approvals.services import standing
-from approvals.services.refusals import reasons, refusals
+from approvals.services.refusals import denied_before, reasons, refusals
 from ledger.domain.authority import GrantRow, Requirement, grant_of, void_grant
 from ledger.domain.drafts import Draft
 from ledger.domain.endings import Reason
 from ledger.domain.views import RunView
+from ledger.domain.waits import Asked, Outcome
 from ledger.services.facts import Part, load
 from ledger.services.ports import Ask
 
@@ -49,10 +49,11 @@ class People:
             "last_holder": Part("agent", f"t.id = {_LAST_HOLDER}", (run_id,)),
         }
 
-    def ask(self, draft: Draft, view: RunView, ask: Ask) -> datetime:
+    def ask(self, draft: Draft, view: RunView, ask: Ask) -> Asked:
         """Open a request for an effect, or a new revision of its open or approved one; the same thing asked twice is the one open request.
 
-        A live grant of the effect is voided: it was for what was asked before. Answers by when it must be decided.
+        A live grant of the effect is voided: it was for what was asked before. What people denied is not asked again under another name:
+        that is denied at once.
         """
         request, before = _current(view, ask.effect.id)
         asking = Asking(
@@ -65,6 +66,8 @@ class People:
             reason=ask.reason,
         )
         if request is None:
+            if denied_before(draft, view, ask.effect):
+                return Asked(Outcome.DENIED)
             rules.open_request(draft, asking)
         elif not _same(request, before, asking):
             rules.revise(draft, asking, request, before)
@@ -74,7 +77,7 @@ class People:
         if grant is not None:
             void_grant(draft, grant, ask.reason)
         unchanged = request is not None and _same(request, before, asking)
-        return request.decide_by if request is not None and unchanged else asking.closes(draft.at)
+        return Asked(decide_by=request.decide_by if request is not None and unchanged else asking.closes(draft.at))
 
     def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
         """Withdraw the pending requests of these effects (None: of the whole run)."""

@@ -10,9 +10,13 @@ from django.db.models import F, Q
 
 from approvals.domain.requests import EFFECT, Choice, RequestState, WithdrawalCause
 from approvals.models import ApprovalRequest, Vote
+from ledger.domain.canonical import commit
+from ledger.domain.drafts import Draft
+from ledger.domain.effects import EffectRow, EffectState, WithdrawCause
 from ledger.domain.endings import Kind, Reason
 from ledger.domain.explain import at
-from ledger.models import Effect
+from ledger.domain.views import RunView
+from ledger.models import Body, Effect
 
 UNDECIDED = Q(state=RequestState.EXPIRED) | Q(
     state=RequestState.WITHDRAWN, cause=WithdrawalCause.WAIT_CLOSED, closed_at__gte=F("decide_by")
@@ -52,3 +56,26 @@ def reasons(tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, str]:
     for effect_id, words in denied.order_by("voted_at").values_list("request__subject_id", "reason_body__content"):
         said[effect_id].append(bytes(words).decode())
     return {effect_id: "\n".join(words) for effect_id, words in said.items()}
+
+
+def denied_before(draft: Draft, view: RunView, effect: EffectRow) -> bool:
+    """Did people deny the very same of this run: tool, target, resource, what the target showed of it, and the request? One query, and
+    another where something like it was denied and the request isn't of this draft.
+
+    A request that names other content, or a target that has moved since, is another question.
+    """
+    denied = Effect.objects.of(view.run.tenant_id).filter(
+        run_id=view.run.id,
+        state=EffectState.WITHDRAWN,
+        cause=WithdrawCause.DENIED,
+        tool=effect.tool,
+        target_id=effect.target_id,
+        resource=effect.resource,
+        observed_version=effect.observed_version,
+    )
+    before = list(denied.values_list("request__salt", "request_commitment"))
+    if not before:
+        return False
+    own = draft.inserted("body", id=effect.request_id)
+    content = own["content"] if own else Body.objects.of(view.run.tenant_id).get(pk=effect.request_id).content
+    return any(salt is not None and commit(bytes(salt), bytes(content)) == bytes(told) for salt, told in before)

@@ -14,6 +14,7 @@ from ledger.domain.effects import EffectRow
 from ledger.domain.endings import Reason
 from ledger.domain.errors import LedgerError
 from ledger.domain.views import RunView
+from ledger.domain.waits import Asked
 from ledger.services.facts import Part
 
 
@@ -33,8 +34,9 @@ class Approvals(Protocol):
     def parts(self, run_id: UUID) -> Mapping[str, Part]:
         """Rows of the run that `ask` and `withdraw` want to find in `view.extras`."""
 
-    def ask(self, draft: Draft, view: RunView, ask: Ask) -> datetime:
-        """Open a request for the subject, or a new revision of its open or decided one. Answers by when it must be decided."""
+    def ask(self, draft: Draft, view: RunView, ask: Ask) -> Asked:
+        """Open a request for the subject, or a new revision of its open or decided one. Answers by when it must be decided, or at once what
+        people have said of the very same."""
 
     def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
         """Withdraw the open requests of these effects (None: of the whole run)."""
@@ -55,7 +57,7 @@ class _Nobody:
     def parts(self, run_id: UUID) -> Mapping[str, Part]:
         return {}
 
-    def ask(self, draft: Draft, view: RunView, ask: Ask) -> datetime:
+    def ask(self, draft: Draft, view: RunView, ask: Ask) -> Asked:
         raise LedgerError(
             "grant-missing", "nobody can approve here: no approvals are installed", "Install the approvals app."
         )

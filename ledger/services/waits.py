@@ -40,7 +40,7 @@ def ask(draft: Draft, view: RunView, effect: EffectRow, by: datetime, reason: st
     ):
         return Asked(Outcome.APPROVED)
     decide_by = min(by, draft.at + wanted.decide_by)
-    return Asked(decide_by=ports.approvals().ask(draft, view, ports.Ask(effect, wanted, decide_by, reason)))
+    return ports.approvals().ask(draft, view, ports.Ask(effect, wanted, decide_by, reason))
 
 
 def asker(draft: Draft, view: RunView) -> waits.Ask:

@@ -7,7 +7,7 @@ from typing import Any
 from ledger.domain.identity import Scope, Verb
 from ledger.services import identity
 from tests.api.conftest import Http
-from tests.scenarios.story import Story
+from tests.scenarios.story import APPROVAL, PAY, Story, waiting
 from tests.world import World
 
 SAID = "Ask the customer for the photo first — „Beleg fehlt“, 写真なし"
@@ -43,6 +43,36 @@ def test_who_may_not_see_payloads_reads_no_reason(story: Story, world: World) ->
     for path in (f"/approvals/{story.request.pk}", f"/runs/{story.run_id}/waits"):
         answer = blind.get(path)
         assert answer.status_code == 200 and "photo" not in answer.content.decode()
+
+
+def again(story: Story, name: str, **changes: Any) -> dict[str, Any]:
+    """The worker that was denied asks again under another name."""
+    return story.commit(waiting(APPROVAL | {"effect": name}), propose=[{**PAY, "name": name, **changes}])
+
+
+def test_what_was_denied_is_not_asked_again_under_another_name(story: Story) -> None:
+    denied(story)
+    before = story.request.pk
+    again(story, "pay-once-more")
+    assert story.request.pk == before, "nobody is asked"
+    assert story.last_wait()["members"][0]["outcome"] == "denied" and story.last_wait()["state"] == "cancelled"
+    assert story.wake() == "resume"
+    assert story.claim()["wait"]["members"][0]["outcome"] == "denied"
+    assert story.effect("pay-once-more")["state"] == "withdrawn" and story.intact()
+
+
+def test_another_request_or_a_target_that_moved_is_another_question(story: Story) -> None:
+    denied(story)
+    first = story.request.pk
+    again(story, "less", request={**PAY["request"], "amount_minor": 900})
+    second = story.request.pk
+    assert second != first and story.request.state == "pending"
+    assert story.decide(story.world.bob, "deny", "no").status_code == 302
+    story.move_order(11_000)
+    assert story.wake() == "resume"
+    story.claim()
+    again(story, "moved")
+    assert story.request.pk not in (first, second) and story.request.state == "pending"
 
 
 def test_an_approval_brings_no_reason(story: Story) -> None:
