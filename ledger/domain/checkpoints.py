@@ -95,8 +95,9 @@ def insert_checkpoint(
     state_id: UUID,
     idempotency_key: str | None = None,
     request_commitment: bytes | None = None,
+    note_id: UUID | None = None,
 ) -> bytes:
-    """Write a checkpoint and make it the head's. Answers its digest."""
+    """Write a checkpoint and make it the head's; `note_id` is the body that says why the run ended with it. Answers its digest."""
     digest_ = checkpoint_digest(fields)
     draft.insert(
         "checkpoint",
@@ -118,6 +119,7 @@ def insert_checkpoint(
         artifacts=list(fields.artifacts),
         idempotency_key=idempotency_key,
         request_commitment=request_commitment,
+        note_id=note_id,
         created_at=draft.at,
     )
     draft.head(checkpoint_seq=fields.seq, checkpoint_digest=digest_, version=fields.version)

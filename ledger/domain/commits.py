@@ -57,16 +57,19 @@ ENDS = frozenset({NextKind.COMPLETE, NextKind.FAIL})
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """What the agent wants after this checkpoint. `transition` is needed unless the run ends; `wait` for kind `wait`."""
+    """What the agent wants after this checkpoint. `transition` is needed unless the run ends; `wait` for kind `wait`; `reason` is why it
+    ends."""
 
     kind: NextKind
     transition: str = ""
     wait: WaitSpec | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit as parsed and validated: `state` fits the holder's schema."""
+    """A commit as parsed and validated: `state` fits the holder's schema; `version` is what the caller says it claimed with, `note` why it
+    ends the run."""
 
     fence: Fence
     expect_seq: int
@@ -75,6 +78,8 @@ class Commit:
     state: Body
     idempotency_key: str
     request_commitment: bytes
+    version: str = ""
+    note: Body | None = None
 
 
 def check(view: RunView, commit: Commit) -> None:
@@ -86,6 +91,13 @@ def check(view: RunView, commit: Commit) -> None:
             f"the last checkpoint is {view.head.checkpoint_seq}; you expected {commit.expect_seq}",
             "Read the run's checkpoints: somebody or an earlier call of yours has committed.",
             seq=view.head.checkpoint_seq,
+        )
+    if commit.version and view.holder is not None and commit.version != view.holder.version:
+        raise LedgerError(
+            "invalid",
+            f"you claimed this run with version {view.holder.version}, not {commit.version[:40]!r}",
+            "Commit with the version that you claimed with.",
+            version=view.holder.version,
         )
     if commit.next.kind in ENDS:
         return
@@ -125,8 +137,11 @@ def write(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withd
         state_id=commit.state.id,
         idempotency_key=commit.idempotency_key,
         request_commitment=commit.request_commitment,
+        note_id=commit.note.id if commit.note else None,
     )
     draft.body(commit.state)
+    if commit.note is not None:
+        draft.body(commit.note)
     draft.head(claims_since_commit=0)
     _NEXT[commit.next.kind](draft, view, commit, ask, withdraw, instance_id)
 

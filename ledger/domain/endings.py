@@ -21,7 +21,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One candidate: `who` are names of people, or of a target; `what` an effect or a transition; `note` a code, or a deadline as text."""
+    """One candidate: `who` are names of people, or of a target; `what` an effect or a transition; `note` a code, a deadline as text, or the
+    agent's own words."""
 
     kind: Kind
     at: datetime
@@ -52,11 +53,16 @@ def _denied(reason: Reason) -> str:
     return f"“{reason.what}” was denied by {by}; the reason is on its approval"
 
 
+def _by_agent(reason: Reason) -> str:
+    said = f", and said: “{reason.note}”" if reason.note else ""
+    return f"its agent ended it in “{reason.what}”{said}"
+
+
 _WORDS: Mapping[Kind, Callable[[Reason], str]] = {
     Kind.REFUSED: _refused,
     Kind.DENIED: _denied,
     Kind.UNDECIDED: lambda reason: f"nobody decided on “{reason.what}” by {reason.note}",
     Kind.UNMET: lambda reason: f"what it waited for had not come by {reason.note}",
     Kind.CLOSED: lambda reason: f"{' and '.join(reason.who) or 'a person'} closed its handoff and asked for that",
-    Kind.AGENT: lambda reason: f"its agent ended it in “{reason.what}”",
+    Kind.AGENT: _by_agent,
 }

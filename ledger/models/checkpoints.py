@@ -100,6 +100,7 @@ class Checkpoint(Record):
     artifacts = models.JSONField(default=list)
     idempotency_key = models.CharField(max_length=200, null=True)
     request_commitment = models.BinaryField(max_length=32, null=True)
+    note_id = models.UUIDField(null=True)
     created_at = models.DateTimeField()
 
     class Meta(Record.Meta):

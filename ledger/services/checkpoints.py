@@ -41,6 +41,7 @@ class CommitSpec:
     propose: Sequence[ProposalSpec] = ()
     settle: Sequence[tuple[UUID, SettleSpec]] = ()
     withdraw: Sequence[UUID] = ()
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,8 @@ def _parsed(view: RunView, spec: CommitSpec, request: bytes) -> Commit:
         state=state,
         idempotency_key=spec.idempotency_key,
         request_commitment=commit(state.salt, request),
+        version=spec.version,
+        note=new_body(spec.next.reason.encode(), view.now, "text/plain") if spec.next.reason else None,
     )
 
 

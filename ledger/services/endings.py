@@ -13,7 +13,7 @@ from ledger.domain.endings import Kind, Reason, last
 from ledger.domain.explain import at
 from ledger.domain.runs import Status
 from ledger.domain.waits import SetState
-from ledger.models import Checkpoint, Effect, EffectReport, Handoff, RunHead, WaitSet
+from ledger.models import Body, Checkpoint, Effect, EffectReport, Handoff, RunHead, WaitSet
 from ledger.services.ports import approvals
 
 UNHAPPY = frozenset({Status.FAILED, Status.CANCELLED})
@@ -64,7 +64,10 @@ def _handoffs(tenant_id: UUID, ids: Sequence[UUID]) -> Iterator[tuple[UUID, Reas
 
 
 def _agents(tenant_id: UUID, ids: Sequence[UUID]) -> Iterator[tuple[UUID, Reason]]:
-    """Checkpoints that end a run: they name no next transition."""
+    """Checkpoints that end a run: they name no next transition; a body says why."""
     rows = Checkpoint.objects.of(tenant_id).filter(run_id__in=ids, next_transition="")
-    for run_id, created_at, transition in rows.values_list("run_id", "created_at", "last_transition"):
-        yield run_id, Reason(Kind.AGENT, created_at, transition)
+    found = list(rows.values_list("run_id", "created_at", "last_transition", "note_id"))
+    notes = Body.objects.of(tenant_id).filter(pk__in=[note for *_, note in found if note], content__isnull=False)
+    said = {note_id: bytes(content).decode() for note_id, content in notes.values_list("pk", "content")}
+    for run_id, created_at, transition, note_id in found:
+        yield run_id, Reason(Kind.AGENT, created_at, transition, note=said.get(note_id, ""))

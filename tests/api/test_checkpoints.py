@@ -34,6 +34,7 @@ BAD_NEXT: dict[str, tuple[dict[str, object], str]] = {
     "an undeclared transition": ({"kind": "go_on", "transition": "fly"}, "invalid"),
     "a wait without one": ({"kind": "wait", "transition": "think"}, "invalid"),
     "a wait with nothing": (waiting(members=[]), "invalid"),
+    "a reason for going on": ({"kind": "go_on", "transition": "think", "reason": "because"}, "invalid"),
     "an unknown kind": ({"kind": "jump", "transition": "think"}, "invalid"),
     "an unknown member": (waiting(members=[{"kind": "tide"}]), "invalid"),
     "no deadline": (waiting(deadline_seconds=None), "invalid"),

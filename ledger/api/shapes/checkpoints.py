@@ -24,7 +24,7 @@ class NextBody(Exact):
     kind: Literal["go_on", "give_back", "wait", "complete", "fail"]
     transition: Name | None = None
     wait: WaitBody | None = None
-    reason: str = Field(default="", max_length=200)
+    reason: str = Field(default="", max_length=200, description="Why the run ends, for kinds complete and fail.")
 
     def next(self) -> Next:
         """The same as a value of the domain. Raises LedgerError `invalid`."""
@@ -41,7 +41,11 @@ class NextBody(Exact):
                 f"$.next.wait {'is needed' if self.wait is None else 'has no place'} with kind {kind}",
                 "Send a wait exactly with kind wait.",
             )
-        return Next(kind, self.transition or "", self.wait.spec() if self.wait else None)
+        if self.reason and kind not in ENDS:
+            raise LedgerError(
+                "invalid", f"$.next.reason has no place with kind {kind}", "Send a reason only where the run ends."
+            )
+        return Next(kind, self.transition or "", self.wait.spec() if self.wait else None, self.reason)
 
 
 class CommitBody(Exact):
@@ -70,6 +74,7 @@ class CommitBody(Exact):
             propose=[proposal.spec() for proposal in self.propose],
             settle=[(settle.effect, settle.report()) for settle in self.settle],
             withdraw=self.withdraw,
+            version=self.version,
         )
 
 
