@@ -66,15 +66,17 @@ def claim(caller: Caller, offer: Offer) -> list[Packet]:
 
 def _candidates(caller: Caller, offer: Offer) -> Facts:
     """Ready runs of the offered workflows, longest ready first, whose clearance accepts an offered version."""
-    versions = sorted({version for offered in offer.versions.values() for version in offered})
     names = list(offer.versions)
-    fits = _versions_fit(len(versions))
+    # By workflow: what only one workflow's offer fits must not fill the places of another's runs.
+    fits = " OR ".join(f"(w.name = %s AND {_versions_fit(len(versions))})" for versions in offer.versions.values())
     ready = (
         "SELECT h.run_id FROM ledger_run_head h JOIN ledger_clearance c ON c.id = h.clearance_id"
-        f" WHERE h.status = 'ready' AND h.workflow_id IN ({_workflows(len(names))}) AND {fits}"
+        " JOIN ledger_workflow_type w ON w.id = h.workflow_id"
+        f" WHERE h.status = 'ready' AND h.workflow_id IN ({_workflows(len(names))}) AND ({fits})"
         f" ORDER BY h.moved_at LIMIT {LOOKED_AT}"
     )
-    params = (caller.tenant_id, *names, *versions)
+    offered = [text for name, versions in offer.versions.items() for text in (name, *versions)]
+    params = (caller.tenant_id, *names, *offered)
     return facts.read(
         heads=Part("run_head", f"t.run_id IN ({ready})", params, many=True, order="t.moved_at"),
         clearances=Part("clearance", f"t.state = 'live' AND t.run_id IN ({ready})", params, many=True),

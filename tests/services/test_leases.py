@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
@@ -9,8 +10,11 @@ import pytest
 
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Directive, Fence
+from ledger.domain.starts import StartSpec
+from ledger.domain.workflows import VersionSpec
 from ledger.models import Handoff, JournalEntry, Lease, Wake, Worker
-from ledger.services import leases, verify
+from ledger.services import leases, runs, verify, workflows
+from tests.documents import SCHEMA, STATE, TRANSITIONS
 
 if TYPE_CHECKING:
     from tests.clock import Clock
@@ -38,6 +42,16 @@ def test_a_foreign_tenants_run_is_not_there(world: World) -> None:
 def test_no_worker_gets_a_run_of_versions_it_does_not_have(world: World) -> None:
     world.start_run(version="2")
     assert leases.claim(world.caller, world.offer("1")) == []
+
+
+def test_runs_that_only_old_code_may_take_leave_room_for_another_workflow_s(world: World) -> None:
+    """One offer for two workflows, each with its own version: what the one doesn't fit is not in the other's way."""
+    for nth in range(leases.LOOKED_AT + 1):
+        world.start_run(version="1", key=f"old-{nth}")
+    workflows.register(world.caller, "other", "1", VersionSpec(SCHEMA, "assess", TRANSITIONS, ()))
+    other = runs.start(world.caller, StartSpec("other", "1", "another", dict(STATE), {}, "", "other-1")).run_id
+    offer = replace(world.offer(), versions={"refund": ("9",), "other": ("1",)})
+    assert [packet.run.id for packet in leases.claim(world.caller, offer)] == [other]
 
 
 def test_newer_code_takes_over_what_older_code_left(world: World) -> None:
