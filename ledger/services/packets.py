@@ -54,6 +54,7 @@ class Packet:
     fence: Fence
     version: str
     lease_expires_at: datetime | None
+    lease_seconds: int | None
     checkpoint: Row
     state: StateText
     clearance: ClearanceRow | None
@@ -147,6 +148,7 @@ def _packet(read: Facts, run_id: UUID, reasons: Mapping[UUID, str]) -> Packet:
         fence=head.fence,
         version=lease.version if lease else head.version,
         lease_expires_at=lease.expires_at if lease else None,
+        lease_seconds=lease.seconds if lease else None,
         checkpoint=checkpoint,
         state=StateText(state["content"].decode(), state["salt"], state["commitment"]),
         clearance=clearance,

@@ -41,7 +41,7 @@ class Held:
 
 
 class Leases:
-    """All runs of a worker; one heartbeat call renews them, three times per lease."""
+    """All runs of a worker; one heartbeat call renews them, three times per lease: the shortest that the server gave."""
 
     def __init__(self, client: Client, worker_id: str, lease_seconds: float) -> None:
         self._client = client
@@ -51,6 +51,7 @@ class Leases:
         self._seen: deque[tuple[str, str]] = deque(maxlen=_REMEMBERED_CLAIMS)
         self._lock = Lock()
         self._ended = Event()
+        self._hurried = Event()
         self._thread = Thread(target=self._beat, name="resumeapp-heartbeat", daemon=True)
 
     def start(self) -> None:
@@ -59,11 +60,18 @@ class Leases:
     def stop(self) -> None:
         """End the heartbeats; called when no run is held any more."""
         self._ended.set()
+        self._hurried.set()
         if self._thread.is_alive():
             self._thread.join(timeout=self._every + 5)
 
-    def take(self, run_id: str, fence: str) -> Held | None:
-        """Hold a claimed run; None when this very claim was delivered before. A new claim of a held run ends the old one."""
+    def take(self, run_id: str, fence: str, lease_seconds: float | None = None) -> Held | None:
+        """Hold a claimed run; None when this very claim was delivered before. A new claim of a held run ends the old one.
+
+        A lease that is shorter than those before makes the next heartbeat, and all that follow, come sooner.
+        """
+        if lease_seconds is not None and lease_seconds / 3 < self._every:
+            self._every = lease_seconds / 3
+            self._hurried.set()
         with self._lock:
             if (run_id, fence) in self._seen:
                 return None
@@ -110,7 +118,10 @@ class Leases:
         log.warning("run %s: the ledger says %s (%s)", held.run_id, directive, reason)
 
     def _beat(self) -> None:
-        while not self._ended.wait(self._every):
+        while not self._ended.is_set():
+            if self._hurried.wait(self._every):
+                self._hurried.clear()
+                continue
             try:
                 self.beat()
             except ResumeappError as error:

@@ -127,6 +127,7 @@ class Packet(Record):
     run: Run
     fence: str
     lease_expires_at: datetime | None = None
+    lease_seconds: float | None = None
     transition: str
     instance: str | None = None
     version: str

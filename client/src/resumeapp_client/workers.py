@@ -105,7 +105,7 @@ class Worker:
             asked_at = monotonic()
             packets = self._patiently(lambda free=free: self._claim(free)) or []  # type: ignore[misc]
             for packet in packets:
-                held = self._leases.take(packet.run.id, packet.fence)
+                held = self._leases.take(packet.run.id, packet.fence, packet.lease_seconds)
                 if held is None:
                     log.warning("run %s: this claim was delivered twice; the second is dropped", packet.run.id)
                     self._slots.release()

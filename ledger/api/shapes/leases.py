@@ -114,6 +114,7 @@ class PacketJSON(BaseModel):
     run: RunJSON
     fence: str | None
     lease_expires_at: str | None
+    lease_seconds: int | None = Field(description="How long a heartbeat keeps the run; send three in that time.")
     transition: str
     instance: UUID
     version: str
@@ -135,6 +136,7 @@ def packet_json(packet: Packet, *, holder: bool) -> dict[str, Any]:
         "run": claimed_json(packet.run, packet.workflow, packet.head.version, packet.head),
         "fence": str(packet.fence) if holder else None,
         "lease_expires_at": packet.lease_expires_at,
+        "lease_seconds": packet.lease_seconds,
         "transition": packet.head.transition,
         "instance": packet.head.instance_id,
         "version": packet.version,
