@@ -17,11 +17,14 @@ from django.db import DatabaseError, close_old_connections
 from django_q.tasks import async_task
 
 from ledger.models import Heartbeat
+from ledger.services.hints import Hint
 from ledger.tasks import cluster_name
 from resumeapp.processes import Program
 
 SENT_EVERY: Final = 2.0
 SILENT_AFTER: Final = 15.0
+SWEPT_EVERY: Final = 15.0
+"""With the timer process down, what is due is acted on by the queue within so many seconds. Its own schedule knows no less than a minute."""
 BEAT: Final = "ledger.tasks.beat"
 
 _log = structlog.get_logger(__name__)
@@ -36,6 +39,7 @@ class Heart:
         self._beats = -1
         self._heard = 0.0
         self._sent = 0.0
+        self._swept = 0.0
 
     def healthy(self, session: int) -> bool:
         """Has a worker of this cluster run a heartbeat lately? A database that can't be asked counts as nothing heard and nothing missed."""
@@ -47,6 +51,9 @@ class Heart:
             if now - self._sent >= SENT_EVERY:
                 async_task(BEAT)
                 self._sent = now
+            if now - self._swept >= SWEPT_EVERY:
+                async_task(str(Hint.SWEEP))
+                self._swept = now
             beats = Heartbeat.objects.filter(name=cluster_name(session)).values_list("beats", flat=True).first() or 0
         except DatabaseError as fault:
             _log.warning("heartbeat_not_asked", error=type(fault).__name__)

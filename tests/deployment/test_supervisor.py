@@ -124,3 +124,35 @@ def test_a_frozen_cluster_is_replaced_and_its_processes_are_gone(deployment: Dep
         os.kill(pid, signal.SIGSTOP)
     deployment.until(lambda: any(each != session for each in deployment.hearts()), AGAIN_WITHIN)
     assert not of_session(session)
+
+
+HELD = """
+import django
+django.setup()
+from tests.world import World
+world = World()
+world.start_run()
+world.claim(seconds=1)
+"""
+WITHOUT_TIMER = 45.0
+
+
+@pytest.mark.slow
+def test_with_the_timer_frozen_the_queue_takes_a_silent_worker_s_run_back(deployment: Deployment) -> None:
+    deployment.until(lambda: any(beats > 1 for beats, _ in deployment.hearts().values()), 40)
+    for timer in timers(deployment.up.pid):
+        os.kill(timer, signal.SIGSTOP)
+    env = {**deployment.env, "PYTHONPATH": str(ROOT), "RESUMEAPP_HINTS": "false"}
+    subprocess.run([sys.executable, "-c", HELD], cwd=ROOT, env=env, check=True)
+    held = "SELECT count(*) FROM ledger_run_head WHERE status = 'running'"
+    assert deployment.ask(held) == [(1,)]
+    took = deployment.until(lambda: deployment.ask(held) == [(0,)], 1 + WITHOUT_TIMER)
+    assert took <= 1 + WITHOUT_TIMER
+
+
+def timers(parent: int) -> list[int]:
+    """The timer processes that this one started."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    found = [int(pid) for pid in children if b"timer" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
+    assert found
+    return found
