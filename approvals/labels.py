@@ -40,6 +40,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "handoff.own": ("Handoff taken", "accepted"),
     "handoff.give_back": ("Handoff given back", "open"),
     "handoff.close": ("Handoff closed", "closed"),
+    "handoff.escalate": ("Handoff escalated", "late"),
     "request.approve": ("“{effect}” approved", "approved"),
     "request.deny": ("“{effect}” denied", "denied"),
     "request.expire": ("Nobody decided on “{effect}” in time", "expired"),

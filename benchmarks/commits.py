@@ -39,7 +39,7 @@ def caller() -> Caller:
     owner = identity.add_person(admin, f"{uuid4().hex}@example.org", "Owner")
     agent_id = identity.add_agent(admin, "bench", owner)
     authority.publish_policy(admin, [{"tool": "*", "verdict": "allow"}])
-    key = identity.issue_key(admin, "bench", SCOPES, agent_id=agent_id)
+    key = identity.issue_key(admin, "bench", SCOPES, workflows=["*"], agent_id=agent_id)
     found = keys.authenticate(f"Bearer {key.secret}")
     workflows.register(found, "bench", "1", VersionSpec(SCHEMA, "step", {"step": {}}))
     return found

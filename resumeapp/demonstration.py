@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from ledger.domain.identity import Caller, Scope, Verb
+from ledger.domain.identity import ALL, Caller, Emit, Scope, Verb
 from ledger.domain.starts import StartSpec
 from ledger.domain.targets import TargetSpec
 from ledger.models import Agent, Run, Tenant, User
@@ -93,7 +93,14 @@ def _people(caller: Caller, tenant: Tenant) -> Kept:
     identity.add_to_team(caller, team, users["approver"])
     authority.publish_policy(caller, POLICY)
     agent_id = identity.add_agent(caller, "refund-agent", users["admin"])
-    issued = identity.issue_key(caller, "demonstration workers", SCOPES, agent_id=agent_id)
+    issued = identity.issue_key(
+        caller,
+        "demonstration workers",
+        SCOPES,
+        workflows=[ALL],
+        emits=[Emit("*", "/demonstration/*")],
+        agent_id=agent_id,
+    )
     return Kept(tuple(sign_ins), issued.secret)
 
 

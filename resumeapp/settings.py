@@ -237,6 +237,14 @@ RESUMEAPP_STATE_LIMIT_BYTES = env.integer(
     "Largest typed state of a checkpoint; more belongs into an artifact.",
     low=1_024,
 )
+RESUMEAPP_REQUESTS_PER_MINUTE = env.integer(
+    "RESUMEAPP_REQUESTS_PER_MINUTE",
+    0,
+    "API calls that one key may make a minute, in each web process; heartbeats and settles don't count. 0: any number.",
+)
+RESUMEAPP_REQUESTS_AT_ONCE = env.integer(
+    "RESUMEAPP_REQUESTS_AT_ONCE", 60, "Of these, how many may come without a pause.", low=1
+)
 RESUMEAPP_HINTS = env.boolean(
     "RESUMEAPP_HINTS", True, "Tell the queue at once what became due; without it the timer finds the rows."
 )

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 from ledger.domain.commits import Next, NextKind
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import ProposalSpec
-from ledger.domain.identity import Caller, Scope, Verb
+from ledger.domain.identity import ALL, Caller, Emit, Scope, Verb
 from ledger.domain.leases import Offer
 from ledger.domain.runs import Fence
 from ledger.domain.starts import StartSpec
@@ -26,6 +26,7 @@ from ledger.services.packets import Packet
 from tests.documents import SCHEMA, STATE, TRANSITIONS, target_row
 
 PASSWORD = "correct horse battery staple"
+ANYTHING: dict[str, Any] = {"workflows": [ALL], "emits": [Emit("*", "*")]}
 EVERYTHING = (Scope.WORKFLOWS_REGISTER, Scope.RUNS_START, Scope.RUNS_WORK, Scope.RUNS_READ, Scope.EVENTS_EMIT)
 RULES: tuple[dict[str, Any], ...] = (
     {
@@ -56,13 +57,14 @@ class World:
         for user in (self.alice, self.bob):
             identity.add_to_team(self.admin, self.approvers, user)
         self.agent_id = identity.add_agent(self.admin, "refunds", self.dora)
-        issued = identity.issue_key(self.admin, "refunds", EVERYTHING, agent_id=self.agent_id)
+        issued = identity.issue_key(self.admin, "refunds", EVERYTHING, agent_id=self.agent_id, **ANYTHING)
         self.secret = issued.secret
         self.caller: Caller = keys.authenticate(f"Bearer {issued.secret}")
         self.target_ids = self._targets(payments_url)
         self.policy(RULES)
         for version, takes_over_from in (("1", ()), ("2", ("1",))):
-            spec = VersionSpec(SCHEMA, "assess", TRANSITIONS, takes_over_from)
+            # One agent works and emits in most tests; what an agent may not tell its own runs has tests of its own.
+            spec = VersionSpec(SCHEMA, "assess", TRANSITIONS, takes_over_from, own_events=True)
             workflows.register(self.caller, "refund", version, spec)
         self.workflow: WorkflowType = WorkflowType.objects.of(self.tenant).get(name="refund")
         self._rights()

@@ -163,7 +163,8 @@ def _blocked(head: Any, around: Around, now: datetime) -> Standing:
         return Standing("Is blocked, and no handoff is open.", "an operator", "blocked")
     if around.owner:
         return Standing(f"{reason(handoff.reason)} {around.owner} has taken it.", around.owner, "blocked")
-    return Standing(f"{reason(handoff.reason)} Nobody has taken it yet.", "an operator", "blocked")
+    taken = "Nobody took it in its time." if handoff.escalated_at else "Nobody has taken it yet."
+    return Standing(f"{reason(handoff.reason)} {taken}", "an operator", "blocked")
 
 
 _STANDINGS = {

@@ -24,7 +24,12 @@ from ledger.services import permissions
 
 SHOWN = 50
 MOST_EFFECTS = 50
-GRAVITY = Case(When(severity__in=["critical", "high"], then=Value(0)), default=Value(1))
+GRAVITY = Case(
+    When(escalated_at__isnull=False, then=Value(0)),
+    When(severity__in=["critical", "high"], then=Value(1)),
+    default=Value(2),
+)
+"""What nobody took in its time comes first, then by severity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class Row:
     due: datetime
     closed: datetime | None
     outcome: str
+    escalated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ class HandoffPage:
     why: str
     state: str
     severity: str
+    escalated: datetime | None
     facts: tuple[Fact, ...]
     wake: WakeLine | None
     about: EffectLine | None
@@ -122,7 +129,7 @@ def handoffs(user: User, tenant: Tenant, shows: str = "open", before: str = "", 
         rows = others if shows == "others" else mine
         page = rows.annotate(grave=GRAVITY).order_by("grave", "due_at", "pk")
         if cursor is not None:
-            rank = 1 if grave == "1" else 0
+            rank = int(grave) if grave in {"1", "2"} else 0
             later = Q(due_at__gt=cursor.at) | Q(due_at=cursor.at, pk__gt=cursor.id)
             page = page.filter(Q(grave__gt=rank) | Q(later, grave=rank))
     found = list(page.select_related("owner", "run__workflow")[: SHOWN + 1])
@@ -155,6 +162,7 @@ def _row(handoff: Handoff) -> Row:
         due=handoff.due_at,
         closed=handoff.closed_at,
         outcome=OUTCOMES.get(handoff.outcome, ""),
+        escalated=handoff.escalated_at is not None,
     )
 
 
@@ -178,6 +186,7 @@ def handoff(user: User, tenant: Tenant, handoff_id: UUID) -> HandoffPage:
         why=shown(reason(found.reason)),
         state=found.state,
         severity=found.severity,
+        escalated=found.escalated_at,
         facts=_facts(tenant, found),
         wake=next((line for line in wakes if line.id == found.decision_id), None),
         about=next((line for line in effects if line.id == found.effect_id), None),
@@ -222,6 +231,7 @@ def _facts(tenant: Tenant, handoff: Handoff) -> tuple[Fact, ...]:
         Fact("Workflow", f"{shown(handoff.run.workflow.name)}, version {shown(head.version)}"),
         Fact("Next step", shown(head.transition), mono=True),
         Fact("Handed over", time=handoff.opened_at),
+        *((Fact("Escalated", time=handoff.escalated_at),) if handoff.escalated_at else ()),
         Fact("Owner", shown(handoff.owner.name) if handoff.owner else "nobody yet"),
         *((Fact("Closed", time=handoff.closed_at),) if handoff.closed_at else ()),
     )

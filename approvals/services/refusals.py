@@ -32,12 +32,15 @@ def refusals(tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterator[tuple[UUID, R
     )
     denied = Vote.objects.of(tenant_id).filter(request_id__in=[row.pk for row in closed], choice=Choice.DENY)
     people: dict[UUID, list[str]] = defaultdict(list)
-    for request_id, name in denied.order_by("voted_at").values_list("request_id", "voter__name"):
+    teams: dict[UUID, set[str]] = defaultdict(set)
+    for request_id, name, groups in denied.order_by("voted_at").values_list("request_id", "voter__name", "groups"):
         people[request_id].append(name)
+        teams[request_id].update(groups)
     for row in closed:
         what = names.get(row.subject_id, "")
         if row.state == RequestState.DENIED:
-            yield row.run_id, Reason(Kind.DENIED, row.closed_at, what, tuple(dict.fromkeys(people[row.pk])))
+            who = tuple(dict.fromkeys(people[row.pk]))
+            yield row.run_id, Reason(Kind.DENIED, row.closed_at, what, who, teams=tuple(sorted(teams[row.pk])))
         else:
             yield row.run_id, Reason(Kind.UNDECIDED, row.closed_at, what, note=at(row.decide_by))
 

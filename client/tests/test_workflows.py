@@ -59,6 +59,11 @@ def test_the_document_says_what_the_decorators_say() -> None:
     assert (spec["initial"], spec["takes_over_from"], spec["dependencies"]) == ("assess", ["1"], {})
 
 
+def test_a_version_says_that_it_hears_its_own_agents_only_where_it_does() -> None:
+    assert "own_events" not in made().spec()
+    assert made(own_events=True).spec()["own_events"] is True
+
+
 def test_a_state_of_a_version_that_is_not_taken_over_is_refused() -> None:
     with pytest.raises(StateMismatch, match="doesn't take over"):
         made().load("1", '{"order":"17"}')

@@ -104,7 +104,7 @@ def permit_effect(request: HttpRequest, effect_id: UUID, body: FenceBody) -> Htt
     )
 
 
-@router.post("/effects/{uuid:effect_id}/settle", auth=auth.WORK, response=SettleAnswer)
+@router.post("/effects/{uuid:effect_id}/settle", auth=auth.REPORT, response=SettleAnswer)
 def settle_effect(request: HttpRequest, effect_id: UUID, body: SettleBody) -> HttpResponse:
     """What a permitted call came to. A stale worker's word is kept as evidence and doesn't count."""
     settled = effects.settle(auth.caller(request), effect_id, body.report(), Fence.parse(body.fence))

@@ -59,7 +59,7 @@ def _wait_for(caller: Caller, offer: Offer, seconds: float) -> tuple[list[Packet
             _seats.release()
 
 
-@router.post("/heartbeat", auth=auth.WORK, response=HeartbeatAnswer)
+@router.post("/heartbeat", auth=auth.REPORT, response=HeartbeatAnswer)
 def heartbeat(request: HttpRequest, body: HeartbeatBody) -> HttpResponse:
     """Renew all leases of a worker; says per run whether to go on."""
     held = [(each.run, Fence.parse(each.fence)) for each in body.runs]

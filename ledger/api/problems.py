@@ -39,8 +39,8 @@ def problem(error: LedgerError) -> HttpResponse:
     response = HttpResponse(encode(document), status=error.status, content_type=MEDIA)
     if error.status == HTTPStatus.UNAUTHORIZED:
         response["WWW-Authenticate"] = "Bearer"
-    if error.status == HTTPStatus.SERVICE_UNAVAILABLE:
-        response["Retry-After"] = str(RETRY_SECONDS)
+    if error.status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}:
+        response["Retry-After"] = str(error.facts.get("retry_after", RETRY_SECONDS))
     return response
 
 

@@ -63,7 +63,8 @@ def checkpoint_digest(fields: CheckpointFields) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """A registered workflow version as rules read it; `transitions` maps a name to its declaration."""
+    """A registered workflow version as rules read it; `transitions` maps a name to its declaration. `own_events`: its waits take events of agents
+    that have held the run too."""
 
     id: UUID
     version: str
@@ -72,6 +73,7 @@ class VersionRow:
     transitions: Mapping[str, Mapping[str, Any]]
     takes_over_from: list[str]
     digest: bytes
+    own_events: bool = False
 
     def declares(self, transition: str) -> bool:
         return transition in self.transitions

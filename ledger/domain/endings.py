@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -21,14 +21,15 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One candidate: `who` are names of people, or of a target; `what` an effect or a transition; `note` a code, a deadline as text, or the
-    agent's own words."""
+    """One candidate: `who` are names of people, who acted in `teams`, or of a target; `what` an effect or a transition; `note` a code, a deadline as
+    text, or the agent's own words."""
 
     kind: Kind
     at: datetime
     what: str = ""
     who: tuple[str, ...] = ()
     note: str = ""
+    teams: tuple[str, ...] = ()
 
 
 def last(reasons: Sequence[Reason], since: datetime, ended_at: datetime) -> Reason | None:
@@ -38,9 +39,18 @@ def last(reasons: Sequence[Reason], since: datetime, ended_at: datetime) -> Reas
     return max(outer or known, key=lambda reason: reason.at, default=None)
 
 
-def why(reason: Reason) -> str:
-    """The reason as the end of a sentence, without its full stop."""
+def why(reason: Reason, names: bool = True) -> str:
+    """The reason as the end of a sentence, without its full stop. Without `names` people are counted, and only their teams are named."""
+    if not names and reason.kind in _OF_PEOPLE:
+        reason = replace(reason, who=_counted(reason))
     return _WORDS[reason.kind](reason)
+
+
+def _counted(reason: Reason) -> tuple[str, ...]:
+    people = f"{len(reason.who)} people" if len(reason.who) > 1 else "a person"
+    if not reason.teams:
+        return (people,)
+    return (f"{people} of the team{'s' if len(reason.teams) > 1 else ''} {' and '.join(reason.teams)}",)
 
 
 def _refused(reason: Reason) -> str:
@@ -58,6 +68,7 @@ def _by_agent(reason: Reason) -> str:
     return f"its agent ended it in “{reason.what}”{said}"
 
 
+_OF_PEOPLE = frozenset({Kind.DENIED, Kind.CLOSED})
 _WORDS: Mapping[Kind, Callable[[Reason], str]] = {
     Kind.REFUSED: _refused,
     Kind.DENIED: _denied,

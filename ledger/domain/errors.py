@@ -29,6 +29,8 @@ STATUS: Mapping[str, int] = {
     "scope-missing": 403,
     "forbidden": 403,
     "agents-never-decide": 403,
+    "workflow-not-allowed": 403,
+    "event-not-allowed": 403,
     "not-found": 404,
     "method-not-allowed": 405,
     # the state of the record
@@ -39,6 +41,7 @@ STATUS: Mapping[str, int] = {
     "effects-unaccounted": 409,
     "effect-differs": 409,
     "version-exists": 409,
+    "target-in-use": 409,
     "event-differs": 409,
     "already-decided": 409,
     "permit-out": 409,
@@ -60,6 +63,7 @@ STATUS: Mapping[str, int] = {
     "target-unknown": 422,
     "target-unreachable": 409,
     # the server's own state
+    "rate-limited": 429,
     "integrity": 500,
     "internal": 500,
     "overloaded": 503,

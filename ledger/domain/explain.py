@@ -36,9 +36,9 @@ class Explanation:
     items: tuple[Item, ...]
 
 
-def explain(view: RunView, ending: Reason | None = None) -> Explanation:
-    """The run as of the view's moment; `ending` is why it ended, where that is known."""
-    sentence = _SENTENCES[view.head.status](view) if ending is None else _ended(view, ending)
+def explain(view: RunView, ending: Reason | None = None, names: bool = True) -> Explanation:
+    """The run as of the view's moment; `ending` is why it ended, where that is known. Without `names` it counts people and names their teams."""
+    sentence = _SENTENCES[view.head.status](view) if ending is None else _ended(view, ending, names)
     return Explanation(
         sentence,
         (Item("since", f"{view.head.status} since {at(view.head.moved_at)}", view.head.moved_at), *_items(view)),
@@ -168,6 +168,11 @@ def _blocked(view: RunView) -> str:
     about = f"“{effect.name}”: " if effect else ""
     if handoff.state is HandoffState.ACCEPTED:
         return f"A person has taken it ({about}{_words(handoff.reason)}) and it moves when they close the handoff, due {at(handoff.due_at)}."
+    if handoff.escalated_at is not None:
+        return (
+            f"Nobody has taken it ({about}{_words(handoff.reason)}) by {at(handoff.due_at)}, though it has waited for an operator since"
+            f" {at(handoff.opened_at)}: it was escalated at {at(handoff.escalated_at)}, and never moves by itself."
+        )
     return (
         f"An operator has to take it ({about}{_words(handoff.reason)}), since {at(handoff.opened_at)};"
         f" it never moves by itself and is overdue at {at(handoff.due_at)}."
@@ -178,9 +183,9 @@ def _words(code: str) -> str:
     return code.replace("_", " ").replace("-", " ").replace(":", ", ")
 
 
-def _ended(view: RunView, ending: Reason | None = None) -> str:
+def _ended(view: RunView, ending: Reason | None = None, names: bool = True) -> str:
     ended = at(view.head.ended_at or view.head.moved_at)
-    because = f": {why(ending)}" if ending is not None else ""
+    because = f": {why(ending, names)}" if ending is not None else ""
     return f"It {_ENDED[view.head.status]} at {ended}{because}; nothing more happens."
 
 

@@ -61,6 +61,22 @@ class HandoffRow:
     owner_id: UUID | None
     opened_at: datetime
     due_at: datetime
+    escalated_at: datetime | None = None
+    """When nobody had taken it in its time; it stays so."""
+
+
+def escalate(draft: Draft, handoff: HandoffRow) -> bool:
+    """Nobody has taken it by its due time: from here on it is severe, and never closed by that. False when that isn't so, or was said before."""
+    if handoff.state is not HandoffState.OPEN or handoff.escalated_at is not None or draft.at < handoff.due_at:
+        return False
+    draft.move(
+        "handoff",
+        handoff.id,
+        {"state": HandoffState.OPEN, "escalated_at": None},
+        severity=Severity.HIGH,
+        escalated_at=draft.at,
+    )
+    return True
 
 
 def open_handoff(

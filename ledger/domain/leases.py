@@ -57,7 +57,16 @@ def fitting_version(candidate: Candidate, offer: Offer) -> str | None:
     return next((version for version in offered if version in candidate.clearance.versions), None)
 
 
-def claim(draft: Draft, candidate: Candidate, version: str, worker_id: UUID, key_id: UUID, seconds: int) -> Fence:
+@dataclass(frozen=True, slots=True)
+class Claimer:
+    """Who takes a run: the worker process, its key, and the agent behind the key."""
+
+    worker_id: UUID
+    key_id: UUID
+    agent_id: UUID | None
+
+
+def claim(draft: Draft, candidate: Candidate, version: str, by: Claimer, seconds: int) -> Fence:
     """Begin ownership: ready → running under a new fence, with the clearance used up. Only before the clearance ends."""
     head = candidate.head
     if head.status is not Status.READY or candidate.clearance.state is not ClearanceState.LIVE:
@@ -78,11 +87,12 @@ def claim(draft: Draft, candidate: Candidate, version: str, worker_id: UUID, key
     )
     draft.move("clearance", candidate.clearance.id, {"state": ClearanceState.LIVE}, state=ClearanceState.USED)
     held = {
-        "worker_id": worker_id,
-        "key_id": key_id,
+        "worker_id": by.worker_id,
+        "key_id": by.key_id,
         "fence_epoch": fence.epoch,
         "fence_count": fence.count,
         "version": version,
+        "agents": _holders(candidate.lease, by.agent_id),
         "seconds": seconds,
         "active": True,
         "claimed_at": draft.at,
@@ -94,6 +104,11 @@ def claim(draft: Draft, candidate: Candidate, version: str, worker_id: UUID, key
     else:
         draft.move("lease", head.run_id, {"active": False}, **held)
     return fence
+
+
+def _holders(lease: LeaseRow | None, agent_id: UUID | None) -> list[str]:
+    before = lease.agents if lease is not None else ()
+    return list(dict.fromkeys([*before, *([str(agent_id)] if agent_id else [])]))
 
 
 def refuse_stale_clearance(draft: Draft, view: RunView) -> None:

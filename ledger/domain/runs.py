@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -181,6 +182,8 @@ class LeaseRow:
     active: bool
     claimed_at: datetime
     expires_at: datetime
+    agents: Sequence[str] = ()
+    """The ids of the agents that have held the run, each once, in the order of their first claims."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +202,15 @@ class ClearanceRow:
 
 
 def check_fence(head: Head, fence: Fence) -> None:
-    """Refuse a writer that isn't the holder: it needs the right fence and a running run. Raises LedgerError."""
+    """Refuse a writer that isn't the holder: it needs the right fence and a running run. Raises LedgerError.
+
+    The present fence is told to nobody but by a claim: a stale worker that heard it would be one again.
+    """
     if head.fence != fence:
         raise LedgerError(
             "stale-fence",
-            f"the run's fence is {head.fence}; yours is {fence}: another owner has taken over, or your lease lapsed",
+            f"{fence} isn't the run's fence any more: another owner has taken over, or your lease lapsed",
             "Stop working on this run. Report what your call did with settle; it is kept as evidence.",
-            fence=str(head.fence),
         )
     if head.status is not Status.RUNNING:
         raise LedgerError(
@@ -217,8 +222,9 @@ def check_fence(head: Head, fence: Fence) -> None:
 
 
 def check_holder(view: RunView, agent_id: UUID | None) -> None:
-    """Refuse an agent that didn't claim the run, whatever fence it names: fences stand in journals and refusals. Raises LedgerError `forbidden`."""
-    if agent_id is None or view.holder_agent_id != agent_id:
+    """Refuse an agent that isn't the one that claimed the run last, whatever fence it names: fences stand in journals. Before the fence is looked
+    at, so that the answer tells nobody whether they guessed it. Raises LedgerError `forbidden`."""
+    if agent_id is None or view.holder_agent_id not in (None, agent_id):
         raise LedgerError("forbidden", "another agent holds this run", "Work under a fence of your own claim.")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,6 +122,34 @@ def _check_compare(document: Mapping[str, Any]) -> None:
     for pair in compare:
         _check_pointers(*pair)
     _check_pointers(document.get("reference", ""))
+
+
+ASKED_BY = (
+    "kind",
+    "base_url",
+    "keyed",
+    "first_result_replayed",
+    "key_retention",
+    "visibility_delay",
+    "lookup",
+)
+"""What a look-up of a call rests on: where the target is, how it is asked, and what its silence means."""
+
+
+def check_not_in_use(changed: Collection[str], open_calls: int) -> None:
+    """A call that may have happened is looked up where and as it was made: asked elsewhere it would be found absent, and made a second time.
+
+    `changed` are names of a target's fields. Raises LedgerError `target-in-use`.
+    """
+    asked = sorted(set(changed) & set(ASKED_BY))
+    if asked and open_calls:
+        raise LedgerError(
+            "target-in-use",
+            f"{open_calls} calls to this target are in flight or unknown, and are looked up by its {', '.join(asked)}",
+            "Settle them first (Reconcile lists them), or register the other address under a name of its own.",
+            effects=open_calls,
+            fields=asked,
+        )
 
 
 def check_lookup(document: Mapping[str, Any], spec: TargetSpec) -> None:

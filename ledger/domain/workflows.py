@@ -17,16 +17,17 @@ CONFLICT_ACTIONS = ("ask_again", "replan", "hand_off")
 
 @dataclass(frozen=True, slots=True)
 class VersionSpec:
-    """A registration: `transitions` maps a name to {targets, tools, on_conflict}."""
+    """A registration: `transitions` maps a name to {targets, tools, on_conflict}. With `own_events` its waits take what the run's own agents emit."""
 
     state_schema: Mapping[str, Any]
     initial: str
     transitions: Mapping[str, Mapping[str, Any]]
     takes_over_from: tuple[str, ...] = ()
     dependencies: Mapping[str, str] | None = None
+    own_events: bool = False
 
     def digest(self) -> bytes:
-        """SHA-256 over everything registered: another content is another digest."""
+        """SHA-256 over everything registered: another content is another digest. What isn't said isn't in it."""
         return digest(
             "workflow-version/1",
             {
@@ -35,6 +36,7 @@ class VersionSpec:
                 "transitions": self.transitions,
                 "takes_over_from": sorted(self.takes_over_from),
                 "dependencies": dict(self.dependencies or {}),
+                **({"own_events": True} if self.own_events else {}),
             },
         )
 

@@ -15,7 +15,7 @@ import structlog
 
 from ledger.domain.errors import LedgerError
 from ledger.engine import reconcile, wakes
-from ledger.services import effects, facts, grants, leases, waits
+from ledger.services import effects, facts, grants, handoffs, leases, waits
 from ledger.services import wakes as wake_rows
 from ledger.services.contracts import writes
 from ledger.services.effects import Due
@@ -52,6 +52,7 @@ WAITS: Final = (
     Pass("waits", waits.due, waits.expire_due),
     Pass("events", waits.for_events, waits.look_after_open),
     Pass("grants", grants.due, grants.expire),
+    Pass("handoffs", handoffs.due, handoffs.escalate),
     Pass("clearances", wake_rows.unclaimed, wake_rows.not_claimed),
     Pass("versions", wake_rows.outdated, wake_rows.reconsider),
     Pass("wakes", wake_rows.due, wakes.run, asks_targets=True),

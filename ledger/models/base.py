@@ -1,6 +1,7 @@
 """What every model of the record shares: ids made by us, a tenant, a fail-closed manager, and a record name.
 
-`Model.objects` refuses to answer before it is scoped to a tenant; sweeps use `across_tenants`, which the engine alone may call.
+`Model.objects` refuses to answer before it is scoped to a tenant; sweeps use `across_tenants`, which the engine may call, and who else is
+named with a reason in `tests/conventions/test_tenants.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class TenantQuerySet(models.QuerySet[Any]):
         return found
 
     def across_tenants(self) -> Self:
-        """Every tenant's rows: for sweeps in the engine, for verification and for tests."""
+        """Every tenant's rows: for sweeps in the engine, and for tests."""
         found: Self = self._chain()  # type: ignore[attr-defined]
         found.scoped = True
         return found

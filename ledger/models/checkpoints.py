@@ -70,6 +70,7 @@ class WorkflowVersion(Record):
     transitions = models.JSONField()
     takes_over_from = models.JSONField()
     dependencies = models.JSONField()
+    own_events = models.BooleanField(default=False, db_default=False)
     digest = models.BinaryField(max_length=32)
     created_at = models.DateTimeField()
 

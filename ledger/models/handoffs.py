@@ -28,6 +28,7 @@ class Handoff(Record):
     note_commitment = models.BinaryField(max_length=32, null=True)
     opened_at = models.DateTimeField()
     due_at = models.DateTimeField()
+    escalated_at = models.DateTimeField(null=True)
     closed_at = models.DateTimeField(null=True)
 
     class Meta(Record.Meta):
@@ -40,4 +41,9 @@ class Handoff(Record):
                 condition=Q(blocks_run=True, state__in=[HandoffState.OPEN, HandoffState.ACCEPTED]),
             ),
         ]
-        indexes = [models.Index(fields=["tenant", "state", "due_at"], name="handoff_by_state")]
+        indexes = [
+            models.Index(fields=["tenant", "state", "due_at"], name="handoff_by_state"),
+            models.Index(
+                fields=["due_at"], name="handoff_due", condition=Q(state=HandoffState.OPEN, escalated_at__isnull=True)
+            ),
+        ]

@@ -119,7 +119,10 @@ class Agent(Record):
 
 
 class ApiKey(Record):
-    """A bearer key: shown once, kept as SHA-256 of 256 random bits, found by its readable prefix."""
+    """A bearer key: shown once, kept as SHA-256 of 256 random bits, found by its readable prefix.
+
+    `workflows` are the names of the types that it is for (`*`: all), `emits` the types and sources of events that it may emit; neither ever changes.
+    """
 
     RECORD = "api_key"
     UNJOURNALLED = frozenset({"last_used_at", "hash"})
@@ -129,6 +132,8 @@ class ApiKey(Record):
     hash = models.BinaryField(max_length=32)
     label = models.CharField(max_length=80)
     scopes = models.JSONField()
+    workflows = models.JSONField(default=list, db_default=[])
+    emits = models.JSONField(default=list, db_default=[])
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, null=True, related_name="keys")
     person = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="keys")
     created_at = models.DateTimeField()

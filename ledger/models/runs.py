@@ -78,7 +78,7 @@ class RunHead(Record):
 
 
 class Lease(Record):
-    """Who works on a run until when. Heartbeats move `expires_at` with one UPDATE and no entry."""
+    """Who works on a run until when, and which agents ever did. Heartbeats move `expires_at` with one UPDATE and no entry."""
 
     RECORD = "lease"
     UNJOURNALLED = frozenset({"expires_at", "beaten_at"})
@@ -89,6 +89,7 @@ class Lease(Record):
     fence_epoch = models.IntegerField()
     fence_count = models.IntegerField()
     version = models.CharField(max_length=40)
+    agents = models.JSONField(default=list, db_default=[])
     seconds = models.IntegerField()
     active = models.BooleanField()
     claimed_at = models.DateTimeField()

@@ -39,7 +39,9 @@ class WaitSet(Record):
 
 
 class WaitMember(Record):
-    """One thing a wait set waits for: `due_at` for timers, `effect` for approvals and settles, source, type and subject for events."""
+    """One thing a wait set waits for: `due_at` for timers, `effect` for approvals and settles, source, type and subject for events.
+
+    `not_from` are the agents whose events never meet it."""
 
     RECORD = "wait_member"
 
@@ -57,6 +59,7 @@ class WaitMember(Record):
     event_subject = models.CharField(max_length=200, blank=True)
     since = models.DateTimeField(null=True)
     event_id = models.UUIDField(null=True)
+    not_from = models.JSONField(default=list, db_default=[])
     met_at = models.DateTimeField(null=True)
 
     class Meta(Record.Meta):

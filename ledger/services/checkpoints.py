@@ -24,7 +24,7 @@ from ledger.services.facts import Part
 from ledger.services.ids import new_body
 from ledger.services.packets import EffectFacts
 from ledger.services.ports import approvals
-from ledger.services.views import run_view
+from ledger.services.views import view_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ def commit_transition(
             return None, (known, True)
         draft = run_draft(view, caller.actor, "checkpoint.commit", fresh_authority=bool(spec.propose))
         parsed = _parsed(view, spec, request)
-        commits.check(view, parsed)
         check_holder(view, caller.agent_id)
+        commits.check(view, parsed)
         _check_state(view, spec)
         after = _effects(draft, view, spec, observations or {})
         commits.write(draft, after, parsed, waits.asker(draft, after), _withdrawer(draft, after))
@@ -97,7 +97,7 @@ def commit_transition(
         return change, (_committed(view, spec, change), False)
 
     answer, _ = writer.settle(
-        lambda: run_view(run_id, caller.tenant_id, **_extra(run_id, spec)),
+        lambda: view_for(caller, run_id, **_extra(run_id, spec)),
         rule,
         again=frozenset({"checkpoint_key_unique"}),
     )

@@ -12,12 +12,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
+from django.db import connection
+
 from ledger.domain import waits
 from ledger.domain.canonical import SALT_BYTES, Body, commit
 from ledger.domain.change import Change, Kind, Stream
 from ledger.domain.drafts import Draft
 from ledger.domain.errors import LedgerError
-from ledger.domain.identity import Caller, Scope
+from ledger.domain.identity import ALL, Caller, Scope
 from ledger.domain.views import RunView
 from ledger.domain.waits import EVENT_KEPT_DAYS, MemberState, Outcome
 from ledger.services import facts, ports, writer
@@ -28,7 +30,7 @@ from ledger.services.facts import Part, Row
 from ledger.services.ids import minter
 from ledger.services.views import run_view, run_views
 
-MATCHES = (
+SHAPE = (
     "m.tenant_id = e.tenant_id AND m.event_type = e.type AND m.kind = 'event'"
     " AND m.event_source IN ('', e.source) AND m.event_subject IN ('', e.subject) AND m.since < e.received_at"
 )
@@ -36,6 +38,19 @@ MATCHES = (
 
 NOT_CONSUMED = "NOT EXISTS (SELECT 1 FROM ledger_event_delivery d WHERE d.event_id = e.id AND d.run_id = m.run_id)"
 LOOKED_AT = 100
+
+
+def meets() -> str:
+    """An event `e` may meet a wait member `m`: it has its shape, no agent that has held the run emitted it (where the run's version doesn't allow
+    that), and the key that emitted it is for the run's workflow type. All of it is fixed when both are written, so either side finds the same."""
+    workflow = "(SELECT w.name FROM ledger_workflow_type w JOIN ledger_run_head h ON h.workflow_id = w.id WHERE h.run_id = m.run_id)"
+    if connection.vendor == "postgresql":
+        own, reached = "m.not_from ? k.agent_id::text", f"(k.workflows ? '{ALL}' OR k.workflows ? {workflow})"
+    else:
+        own = "EXISTS (SELECT 1 FROM json_each(m.not_from) j WHERE replace(j.value, '-', '') = k.agent_id)"
+        reached = f"EXISTS (SELECT 1 FROM json_each(k.workflows) j WHERE j.value IN ('{ALL}', {workflow}))"
+    apart = f"SELECT 1 FROM ledger_api_key k WHERE k.id = e.key_id AND ({own} OR NOT {reached})"
+    return f"{SHAPE} AND NOT EXISTS ({apart})"
 
 
 class Status(StrEnum):
@@ -78,10 +93,12 @@ def receive(caller: Caller, spec: EventSpec) -> Received:
     """Store an event, then deliver it to every open wait that it fits.
 
     The same identity (source, id) with the same content is a duplicate and delivers nothing that wasn't missed.
-    Raises LedgerError `scope-missing`, `invalid`, `event-differs`.
+    Kept is also what only waits of its emitter's own runs, or of types that its key isn't for, would take.
+    Raises LedgerError `scope-missing`, `invalid`, `event-not-allowed`, `event-differs`.
     """
     caller.needs(Scope.EVENTS_EMIT)
     _check(spec)
+    caller.needs_emit(spec.type, spec.source)
     event_id, created = _store(caller, spec)
     delivered, late = _look(event_id)
     if not created:
@@ -93,7 +110,7 @@ def receive(caller: Caller, spec: EventSpec) -> Received:
 
 def _look(event_id: UUID) -> tuple[int, bool]:
     """Deliver a stored event to every run that waits for it. Answers how many took it, and whether a wait of its shape has closed."""
-    shaped = f"FROM ledger_event e JOIN ledger_wait_member m ON {MATCHES} WHERE e.id = %s"
+    shaped = f"FROM ledger_event e JOIN ledger_wait_member m ON {meets()} WHERE e.id = %s"
     open_ones = f"{shaped} AND m.state = 'open' AND {NOT_CONSUMED} ORDER BY m.id LIMIT {LOOKED_AT}"
     read, views = run_views(
         f"SELECT DISTINCT f.run_id AS id FROM (SELECT m.run_id {open_ones}) f",
@@ -169,7 +186,7 @@ def deliver(run_id: UUID, member_id: UUID, event_id: UUID, view: RunView | None 
 def early_parts(run_id: UUID) -> dict[str, Part]:
     """The first open member of a run for which an event is kept, and the oldest such event."""
     meeting = (
-        f"FROM ledger_wait_member m JOIN ledger_event e ON {MATCHES} WHERE m.run_id = %s AND m.state = 'open'"
+        f"FROM ledger_wait_member m JOIN ledger_event e ON {meets()} WHERE m.run_id = %s AND m.state = 'open'"
         f" AND e.keep_until > {facts.clock()} AND {NOT_CONSUMED} ORDER BY m.ordinal, e.received_at, e.id LIMIT 1"
     )
     return {
@@ -184,7 +201,7 @@ def unmet(limit: int) -> list[UUID]:
         members=Part(
             "wait_member",
             "t.state = 'open' AND t.kind = 'event' AND EXISTS (SELECT 1 FROM ledger_wait_member m JOIN ledger_event e"
-            f" ON {MATCHES} WHERE m.id = t.id AND e.keep_until > {facts.clock()} AND {NOT_CONSUMED})",
+            f" ON {meets()} WHERE m.id = t.id AND e.keep_until > {facts.clock()} AND {NOT_CONSUMED})",
             many=True,
             order="t.id",
             limit=limit,

@@ -11,10 +11,10 @@ from ledger.services.endings import UNHAPPY, endings
 from ledger.services.views import run_view
 
 
-def explain(run_id: UUID, tenant_id: UUID | None = None) -> Explanation:
-    """One sentence and a list. Raises LedgerError `not-found` for a foreign or missing run."""
+def explain(run_id: UUID, tenant_id: UUID | None = None, *, names: bool = True) -> Explanation:
+    """One sentence and a list, with people's `names` or only their teams. Raises LedgerError `not-found` for a foreign or missing run."""
     view = run_view(run_id, tenant_id)
     if view.head.status not in UNHAPPY:
         return told(view)
     head = RunHead.objects.of(view.run.tenant_id).get(run_id=run_id)
-    return told(view, endings([head]).get(run_id))
+    return told(view, endings([head]).get(run_id), names)

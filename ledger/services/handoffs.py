@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
+from ledger.domain import handoffs as rows
 from ledger.domain import takeovers as rules
 from ledger.domain.change import Change
 from ledger.domain.drafts import Draft
@@ -65,6 +66,33 @@ def close(caller: Caller, handoff_id: UUID, outcome: Outcome, reason: str) -> No
         return True
 
     _act(caller, handoff_id, "handoff.close", write)
+
+
+@writes(
+    moves="An open handoff past its due time → escalated, of high severity; it stays open.",
+    twice="Answers False: it was taken, closed or escalated before.",
+    dies="The act and its entry are one transaction: both are there or neither.",
+)
+def escalate(handoff_id: UUID) -> bool:
+    """Say of a handoff that nobody has taken in its time that it is overdue. It never closes by itself. False when that isn't so any more."""
+    mine = Part("handoff", "t.id = %s", (handoff_id,))
+    found = facts.read(handoff=mine).row("handoff")
+    if found is None:
+        raise _missing()
+
+    def rule(view: RunView) -> tuple[Change | None, bool]:
+        draft = run_draft(view, "system:sweep", "handoff.escalate")
+        escalated = rows.escalate(draft, facts.load(HandoffRow, view.extras["handoff_at_hand"][0]))
+        return (draft.change(), True) if escalated else (None, False)
+
+    return writer.settle(lambda: run_view(found["run_id"], handoff_at_hand=mine), rule)[0]
+
+
+def due(limit: int) -> list[UUID]:
+    """Handoffs that nobody has taken by their due time, longest overdue first."""
+    overdue = f"t.state = 'open' AND t.escalated_at IS NULL AND t.due_at <= {facts.clock()}"
+    read = facts.read(handoffs=Part("handoff", overdue, many=True, order="t.due_at", limit=limit))
+    return [row["id"] for row in read.many("handoffs")]
 
 
 def _person(caller: Caller) -> UUID:

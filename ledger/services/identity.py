@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from django.db import transaction
 from ledger.domain.change import Kind, Stream
 from ledger.domain.drafts import Draft
 from ledger.domain.errors import LedgerError
-from ledger.domain.identity import Caller, Scope, Verb
+from ledger.domain.identity import Caller, Emit, Verb, check_emits, check_scopes, check_workflows
 from ledger.models import (
     Agent,
     ApiKey,
@@ -256,12 +256,18 @@ def issue_key(
     label: str,
     scopes: Iterable[str],
     *,
+    workflows: Iterable[str],
+    emits: Sequence[Emit] = (),
     agent_id: UUID | None = None,
     person: User | None = None,
     expires_at: datetime | None = None,
 ) -> IssuedKey:
-    """A key for an agent or for a person, of the form `ra_<prefix>_<secret>`. Raises LedgerError `invalid` for a scope that it can't have."""
-    wanted = _scopes(scopes, of_person=person is not None)
+    """A key for an agent or for a person, of the form `ra_<prefix>_<secret>`, for these workflow types and with leave to emit these events.
+
+    Raises LedgerError `invalid` for a scope that it can't have, and where no workflow type is named.
+    """
+    wanted = check_scopes(scopes, of_person=person is not None)
+    leave = {"scopes": wanted, "workflows": check_workflows(workflows), "emits": check_emits(emits, wanted)}
     if (agent_id is None) == (person is None):
         raise LedgerError("invalid", "a key belongs to an agent or to a person", "Name one of them.")
     with administration.act(caller, "key.issue") as draft:
@@ -273,7 +279,7 @@ def issue_key(
             raise LedgerError("not-found", "there is no such active agent or member here", "Check the id.")
         if expires_at is not None and expires_at <= draft.at:
             raise LedgerError("invalid", "the key would have expired already", "Choose a later time.")
-        return _insert_key(draft, label, wanted, agent_id, person.pk if person else None, expires_at)
+        return _insert_key(draft, label, leave, agent_id, person.pk if person else None, expires_at)
 
 
 @writes(
@@ -282,7 +288,7 @@ def issue_key(
     dies="The new secret is lost: rotate the new key again.",
 )
 def rotate_key(caller: Caller, key_id: UUID, overlap: timedelta = timedelta(0)) -> IssuedKey:
-    """A new key of the same owner and scopes; the old one is revoked, or expires after `overlap`."""
+    """A new key of the same owner, scopes and leaves; the old one is revoked, or expires after `overlap`."""
     with administration.act(caller, "key.rotate") as draft:
         old = _live_key(caller, key_id)
         if overlap:
@@ -290,7 +296,8 @@ def rotate_key(caller: Caller, key_id: UUID, overlap: timedelta = timedelta(0)) 
             draft.move("api_key", key_id, {"revoked_at": None}, expires_at=ends)
         else:
             draft.move("api_key", key_id, {"revoked_at": None}, revoked_at=draft.at)
-        return _insert_key(draft, old.label, old.scopes, old.agent_id, old.person_id, old.expires_at)
+        leave = {"scopes": old.scopes, "workflows": old.workflows, "emits": old.emits}
+        return _insert_key(draft, old.label, leave, old.agent_id, old.person_id, old.expires_at)
 
 
 @writes(moves="Key live → revoked.", twice=REFUSED)
@@ -313,7 +320,7 @@ def _live_key(caller: Caller, key_id: UUID) -> ApiKey:
 def _insert_key(
     draft: Draft,
     label: str,
-    scopes: list[str],
+    leave: dict[str, Any],
     agent_id: UUID | None,
     person_id: UUID | None,
     expires_at: datetime | None,
@@ -327,11 +334,11 @@ def _insert_key(
         prefix=prefix,
         hash=key_hash(secret),
         label=label,
-        scopes=scopes,
         agent_id=agent_id,
         person_id=person_id,
         created_at=draft.at,
         expires_at=expires_at,
+        **leave,
     )
     return issued
 
@@ -339,20 +346,6 @@ def _insert_key(
 def key_hash(secret: str) -> bytes:
     """What is kept of a bearer token: SHA-256; its 256 random bits need no slow hash."""
     return hashlib.sha256(secret.encode()).digest()
-
-
-def _scopes(scopes: Iterable[str], of_person: bool) -> list[str]:
-    wanted = sorted({str(scope) for scope in scopes})
-    known = {str(scope) for scope in Scope}
-    if not wanted or not known.issuperset(wanted):
-        raise LedgerError("invalid", "a key has one or more known scopes", f"Choose from: {', '.join(sorted(known))}.")
-    if Scope.RUNS_WORK in wanted and of_person:
-        raise LedgerError(
-            "invalid", "a person's key doesn't work on runs: whoever asks must not decide", "Issue it to an agent."
-        )
-    if Scope.OPERATE in wanted and not of_person:
-        raise LedgerError("invalid", "only a person's key may operate", "Issue it to a person, or leave 'operate' out.")
-    return wanted
 
 
 def _of_this_tenant(caller: Caller, tenant_id: UUID) -> None:

@@ -6,12 +6,11 @@ import hmac
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from uuid import UUID
 
 from django.db.models import Q
 
 from ledger.domain.errors import LedgerError
-from ledger.domain.identity import Caller
+from ledger.domain.identity import Caller, Emit
 from ledger.models import ApiKey
 from ledger.services import facts, permissions
 from ledger.services.contracts import writes
@@ -46,7 +45,7 @@ def authenticate(authorization: str | None) -> Caller:
         raise _unknown()
     caller = _caller(read, key)
     if key["last_used_at"] is None or read.now - key["last_used_at"] >= USE_NOTED_EVERY:
-        _note_use(key["id"], read)
+        _note_use(key, read)
     return caller
 
 
@@ -75,13 +74,15 @@ def _caller(read: Facts, key: Row) -> Caller:
         key_id=key["id"],
         agent_id=key["agent_id"],
         person_id=key["person_id"],
+        workflows=frozenset(key["workflows"]),
+        emits=tuple(Emit(each["type"], each["source"]) for each in key["emits"]),
     )
 
 
-def _note_use(key_id: UUID, read: Facts) -> None:
+def _note_use(key: Row, read: Facts) -> None:
     """Once a minute at most, however many processes take the key."""
     stale = Q(last_used_at=None) | Q(last_used_at__lte=read.now - USE_NOTED_EVERY)
-    ApiKey.objects.across_tenants().filter(stale, pk=key_id).update(last_used_at=read.now)
+    ApiKey.objects.of(key["tenant_id"]).filter(stale, pk=key["id"]).update(last_used_at=read.now)
 
 
 def _unknown() -> LedgerError:

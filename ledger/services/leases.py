@@ -13,7 +13,7 @@ from ledger.domain import leases as rules
 from ledger.domain.change import Change
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
-from ledger.domain.leases import Candidate, Offer
+from ledger.domain.leases import Candidate, Claimer, Offer
 from ledger.domain.runs import (
     ClearanceRow,
     Directive,
@@ -22,7 +22,6 @@ from ledger.domain.runs import (
     Intent,
     LeaseRow,
     Status,
-    check_fence,
     check_holder,
 )
 from ledger.domain.views import RunView
@@ -31,7 +30,7 @@ from ledger.services.contracts import writes
 from ledger.services.drafts import head_draft, run_draft
 from ledger.services.facts import Facts, Part
 from ledger.services.packets import Packet
-from ledger.services.views import run_view
+from ledger.services.views import run_view, view_for
 
 LOOKED_AT = 20
 
@@ -48,18 +47,21 @@ def claim(caller: Caller, offer: Offer) -> list[Packet]:
     """Take up to `offer.limit` ready runs that one of the offered versions may go on with. Answers their resume packets, maybe none.
 
     Three round trips for any number of runs: candidates, all claims, packets. A run that another claimer takes at the same time is in that
-    one's answer only; where runs are left, the next ones are tried. Raises LedgerError `scope-missing`.
+    one's answer only; where runs are left, the next ones are tried. Raises LedgerError `scope-missing`, `workflow-not-allowed`.
     """
     caller.needs(Scope.RUNS_WORK)
     if caller.key_id is None or not offer.versions:
         raise LedgerError("invalid", "an offer names a key and at least one workflow with versions", "Send offers.")
+    for name in offer.versions:
+        caller.needs_workflow(name)
     workers.note(caller, offer)
     read = _candidates(caller, offer)
     left = _spread(read, offer)
+    by = Claimer(offer.worker_id, caller.key_id, caller.agent_id)
     taken: list[UUID] = []
     while left and len(taken) < offer.limit:
         wanted = offer.limit - len(taken)
-        taken += _take(caller.key_id, caller, offer, read, left[:wanted])
+        taken += _take(by, caller, offer, read, left[:wanted])
         left = left[wanted:]
     return packets.of(caller.tenant_id, taken) if taken else []
 
@@ -112,7 +114,7 @@ def _spread(read: Facts, offer: Offer) -> list[Candidate]:
     return found[turn:] + found[:turn]
 
 
-def _take(key_id: UUID, caller: Caller, offer: Offer, read: Facts, candidates: Sequence[Candidate]) -> list[UUID]:
+def _take(by: Claimer, caller: Caller, offer: Offer, read: Facts, candidates: Sequence[Candidate]) -> list[UUID]:
     """The runs among these that this worker now holds. One of several claimers wins a run; the others find its record moved."""
     changes: list[Change] = []
     for candidate in candidates:
@@ -123,7 +125,7 @@ def _take(key_id: UUID, caller: Caller, offer: Offer, read: Facts, candidates: S
             _send_back(candidate.head.run_id, caller.tenant_id)
             continue
         draft = head_draft(candidate.head, read.now, caller.actor, "run.claim")
-        rules.claim(draft, candidate, version, offer.worker_id, key_id, offer.seconds)
+        rules.claim(draft, candidate, version, by, offer.seconds)
         changes.append(draft.change())
     written = writer.apply_each(changes)
     return [change.stream.id for change, done in zip(changes, written, strict=True) if done is not None]
@@ -179,18 +181,28 @@ def _answer(run_id: UUID, row: tuple[UUID, str, str, datetime] | None) -> Beat:
 Renewed = list[tuple[UUID, str, str, datetime]]
 
 
+def _reached(caller: Caller, head: str) -> tuple[str, tuple[str, ...]]:
+    """Where a head is of a workflow type that the caller's key is for, in SQL with its parameters."""
+    if not caller.narrowed:
+        return "TRUE", ()
+    names = tuple(sorted(caller.workflows)) or ("",)
+    each = ", ".join(["%s"] * len(names))
+    return f"{head}.workflow_id IN (SELECT w.id FROM ledger_workflow_type w WHERE w.name IN ({each}))", names
+
+
 _OWN_KEYS = "(SELECT k.id FROM ledger_api_key k WHERE k.agent_id = %s)"
 """Worker ids and fences stand in journals: only the agent that claimed keeps its leases."""
 
 
 def _beat_postgres(caller: Caller, worker_id: UUID, held: Sequence[tuple[UUID, Fence]]) -> Renewed:
+    reached, names = _reached(caller, "h")
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE ledger_lease l SET beaten_at = ledger_clock(), expires_at = ledger_clock() + make_interval(secs => l.seconds)"
             " FROM ledger_run_head h, unnest(%s::uuid[], %s::int[], %s::int[]) AS u(run_id, epoch, count)"
             " WHERE l.run_id = u.run_id AND h.run_id = u.run_id AND l.tenant_id = %s AND l.worker_id = %s AND l.active"
             " AND l.fence_epoch = u.epoch AND l.fence_count = u.count"
-            f" AND l.key_id IN {_OWN_KEYS}"
+            f" AND l.key_id IN {_OWN_KEYS} AND {reached}"
             " RETURNING l.run_id, h.status, h.intent, l.expires_at",
             [
                 [run for run, _ in held],
@@ -199,6 +211,7 @@ def _beat_postgres(caller: Caller, worker_id: UUID, held: Sequence[tuple[UUID, F
                 caller.tenant_id,
                 worker_id,
                 caller.agent_id,
+                *names,
             ],
         )
         return list(cursor.fetchall())
@@ -206,6 +219,7 @@ def _beat_postgres(caller: Caller, worker_id: UUID, held: Sequence[tuple[UUID, F
 
 def _beat_sqlite(caller: Caller, worker_id: UUID, held: Sequence[tuple[UUID, Fence]]) -> Renewed:
     renewed: Renewed = []
+    reached, names = _reached(caller, "t")
     with transaction.atomic(), connection.cursor() as cursor:
         for run_id, fence in held:
             read = facts.read(
@@ -214,7 +228,7 @@ def _beat_sqlite(caller: Caller, worker_id: UUID, held: Sequence[tuple[UUID, Fen
                     f"t.run_id = %s AND t.tenant_id = %s AND t.active AND t.key_id IN {_OWN_KEYS}",
                     (run_id, caller.tenant_id, caller.agent_id),
                 ),
-                head=Part("run_head", "t.run_id = %s", (run_id,)),
+                head=Part("run_head", f"t.run_id = %s AND {reached}", (run_id, *names)),
             )
             lease, head = read.one("lease", LeaseRow), read.one("head", Head)
             if lease is None or head is None or lease.worker_id != worker_id or head.fence != fence:
@@ -239,12 +253,11 @@ def release(caller: Caller, run_id: UUID, fence: Fence) -> None:
 
     def rule(view: RunView) -> tuple[Change | None, None]:
         draft = run_draft(view, caller.actor, "run.release")
-        check_fence(view.head, fence)
         check_holder(view, caller.agent_id)
         rules.release(draft, view, fence)
         return draft.change(), None
 
-    writer.settle(lambda: run_view(run_id, caller.tenant_id), rule)
+    writer.settle(lambda: view_for(caller, run_id), rule)
 
 
 @writes(

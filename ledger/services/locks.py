@@ -17,6 +17,13 @@ def tenant_head(tenant_id: UUID) -> None:
     _lock("ledger_tenant_head", "tenant_id", tenant_id)
 
 
+def effects() -> None:
+    """Wait for whoever writes effects, of any run; from here on nobody does until the transaction ends. For rare acts that must be sure of them."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("LOCK TABLE ledger_effect IN SHARE MODE")
+
+
 def _lock(table: str, key: str, value: UUID) -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:

@@ -1,6 +1,7 @@
 """What callers may read: every page, detail and export starts from the same scoped sets of rows, and each is bounded.
 
-An agent's key reads its tenant. A person's key reads what that person may see, and payloads only where they may see those.
+A key reads runs of the workflow types that it is for. A person's key reads of these what that person may see, and payloads only where they may
+see those.
 """
 
 from __future__ import annotations
@@ -69,10 +70,15 @@ def workflows(caller: Caller) -> QuerySet[Any]:
 
 
 def _types(caller: Caller, verb: Verb) -> QuerySet[Any]:
+    types: QuerySet[Any] = WorkflowType.objects.of(caller.tenant_id)
     if caller.person_id is not None:
-        narrowed: QuerySet[Any] = permissions.visible(caller.person_id, verb).of(caller.tenant_id)
-        return narrowed
-    return WorkflowType.objects.of(caller.tenant_id)
+        types = permissions.visible(caller.person_id, verb).of(caller.tenant_id)
+    return types.filter(name__in=caller.workflows) if caller.narrowed else types
+
+
+def sees_all(caller: Caller) -> bool:
+    """Is the caller limited to nothing but their tenant?"""
+    return caller.person_id is None and not caller.narrowed
 
 
 def sees_payloads(caller: Caller, workflow_id: UUID) -> bool:
@@ -82,7 +88,7 @@ def sees_payloads(caller: Caller, workflow_id: UUID) -> bool:
 
 def _runs(caller: Caller) -> QuerySet[Any]:
     runs = Run.objects.of(caller.tenant_id).select_related("head", "workflow")
-    return runs if caller.person_id is None else runs.filter(workflow__in=workflows(caller))
+    return runs if sees_all(caller) else runs.filter(workflow__in=workflows(caller))
 
 
 def run(caller: Caller, run_id: UUID) -> Run:
@@ -278,7 +284,7 @@ def _all_entries(caller: Caller, run_id: UUID) -> Iterator[JournalEntry]:
 
 def _effects(caller: Caller) -> QuerySet[Any]:
     rows = Effect.objects.of(caller.tenant_id).select_related("target", "request", "run")
-    return rows if caller.person_id is None else rows.filter(run__workflow__in=workflows(caller))
+    return rows if sees_all(caller) else rows.filter(run__workflow__in=workflows(caller))
 
 
 def effects(caller: Caller, run_id: UUID | None, state: str, after: str, limit: int) -> Page[Effect]:

@@ -40,14 +40,15 @@ class Started:
 def start(caller: Caller, spec: StartSpec) -> Started:
     """Start a run; the same key and content again answers the same run.
 
-    Raises LedgerError `scope-missing`, `forbidden` (a person on behalf of another), `not-found` (workflow or version), `schema-mismatch`,
-    `key-reused`, `invalid` (on behalf of somebody who is no member).
+    Raises LedgerError `scope-missing`, `workflow-not-allowed`, `forbidden` (a person on behalf of another), `not-found` (workflow or version),
+    `schema-mismatch`, `key-reused`, `invalid` (on behalf of somebody who is no member).
     """
     caller.needs(Scope.RUNS_START)
+    caller.needs_workflow(spec.workflow)
     spec = starts.on_own_behalf(spec, caller.person_id)
 
     def rule(read: Facts) -> tuple[Change | None, Started]:
-        if known := _replay(read, spec):
+        if known := _replay(caller, read, spec):
             return None, known
         _check_person(caller, spec)
         versions = read.all("versions", VersionRow)
@@ -85,7 +86,7 @@ def _read(caller: Caller, spec: StartSpec) -> Facts:
     )
 
 
-def _replay(read: Facts, spec: StartSpec) -> Started | None:
+def _replay(caller: Caller, read: Facts, spec: StartSpec) -> Started | None:
     run, about, head, workflow = (read.row(part) for part in ("run", "about", "head", "workflow_of_run"))
     if run is None or about is None or head is None or workflow is None:
         return None
@@ -94,7 +95,7 @@ def _replay(read: Facts, spec: StartSpec) -> Started | None:
             "key-reused",
             "this Idempotency-Key started a run with other content",
             "Send the first content again, or use a new key for a new run.",
-            run=str(run["id"]),
+            **({"run": str(run["id"])} if caller.reaches(workflow["name"]) else {}),
         )
     return Started(run["id"], False, workflow["name"], run, head)
 

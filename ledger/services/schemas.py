@@ -12,13 +12,15 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
+from ledger.domain import schemas as rules
 from ledger.domain.errors import LedgerError
 
 _SHOWN = 3
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Refuse what isn't a JSON Schema (2020-12). Raises LedgerError `invalid`."""
+    """Refuse what isn't a JSON Schema (2020-12), and one that could take for ever to check a state against. Raises LedgerError `invalid`."""
+    rules.check(schema)
     try:
         jsonschema_rs.validator_for(dict(schema), offline=True)
     except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:

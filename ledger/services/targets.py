@@ -8,11 +8,12 @@ from uuid import UUID
 
 from ledger.domain import targets as rules
 from ledger.domain.canonical import canonical
-from ledger.domain.effects import TargetRow
+from ledger.domain.effects import OPEN, TargetRow
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller
 from ledger.domain.targets import TargetSpec
-from ledger.services import administration, facts
+from ledger.models import Effect
+from ledger.services import administration, facts, locks
 from ledger.services.contracts import NO_ENTRY, writes
 from ledger.services.facts import Part
 
@@ -21,7 +22,8 @@ from ledger.services.facts import Part
 def register(caller: Caller, spec: TargetSpec) -> TargetRow:
     """Add a target, or give a known one other guarantees. The same content again changes nothing.
 
-    Raises LedgerError `invalid`, and `forbidden` for anyone but an administrator of the tenant and the command line.
+    What a look-up rests on stays while calls to the target are in flight or unknown. Raises LedgerError `invalid`, `target-in-use`, and `forbidden`
+    for anyone but an administrator of the tenant and the command line.
     """
     rules.check(spec)
     values = {**asdict(spec), "material": list(spec.material)}
@@ -29,7 +31,8 @@ def register(caller: Caller, spec: TargetSpec) -> TargetRow:
         known = _named(caller.tenant_id, spec.name)
         if known is None:
             draft.insert("target", id=draft.mint(), created_at=draft.at, **values)
-        elif not _same(known, values):
+        elif changed := _changed(known, values):
+            _check_open(caller.tenant_id, known, changed)
             draft.move("target", known.id, {"base_url": known.base_url}, **values)
     registered = _named(caller.tenant_id, spec.name)
     if registered is None:
@@ -37,8 +40,17 @@ def register(caller: Caller, spec: TargetSpec) -> TargetRow:
     return registered
 
 
-def _same(known: TargetRow, values: dict[str, Any]) -> bool:
-    return all(canonical(getattr(known, name)) == canonical(value) for name, value in values.items())
+def _changed(known: TargetRow, values: dict[str, Any]) -> list[str]:
+    return [name for name, value in values.items() if canonical(getattr(known, name)) != canonical(value)]
+
+
+def _check_open(tenant_id: UUID, known: TargetRow, changed: list[str]) -> None:
+    """Counted while nobody writes effects: a permit that is being written is waited for, and the next one reads the target anew."""
+    if not set(changed) & set(rules.ASKED_BY):
+        return
+    locks.effects()
+    calls = Effect.objects.of(tenant_id).filter(target_id=known.id, state__in=OPEN)
+    rules.check_not_in_use(changed, calls.count())
 
 
 def _named(tenant_id: UUID, name: str) -> TargetRow | None:

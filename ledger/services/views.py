@@ -9,6 +9,7 @@ from ledger.domain.checkpoints import VersionRow
 from ledger.domain.effects import EffectRow, TargetRow
 from ledger.domain.errors import LedgerError
 from ledger.domain.handoffs import HandoffRow
+from ledger.domain.identity import Caller
 from ledger.domain.runs import ClearanceRow, Head, LeaseRow
 from ledger.domain.views import RunRow, RunView
 from ledger.domain.waits import MemberRow, SetRow
@@ -74,6 +75,14 @@ def run_view(run_id: UUID, tenant_id: UUID | None = None, **extra: Part) -> RunV
     return to_view(read, tenant_id, (*port_parts, *extra))
 
 
+def view_for(caller: Caller, run_id: UUID, **extra: Part) -> RunView:
+    """`run_view` for a caller: runs of a type that their key isn't for aren't there. Raises LedgerError `not-found`."""
+    view = run_view(run_id, caller.tenant_id, **extra)
+    if not caller.reaches(view.workflow):
+        raise _missing()
+    return view
+
+
 _EACH = UUID(int=0)
 
 
@@ -90,9 +99,7 @@ def to_view(read: Facts, tenant_id: UUID | None, extras: tuple[str, ...]) -> Run
     run = read.one("run", RunRow)
     tenant = read.row("tenant")
     if head is None or run is None or tenant is None or (tenant_id is not None and run.tenant_id != tenant_id):
-        raise LedgerError(
-            "not-found", "there is no such run here", "Check the id, and that the key belongs to its tenant."
-        )
+        raise _missing()
     workflow = read.row("workflow")
     instance, key = read.row("instance"), read.row("holder_key")
     return RunView(
@@ -116,4 +123,11 @@ def to_view(read: Facts, tenant_id: UUID | None, extras: tuple[str, ...]) -> Run
         extras={name: read.rows[name] if isinstance(read.rows[name], list) else [read.rows[name]] for name in extras},
         instance_opened_at=instance["opened_at"] if instance else None,
         holder_agent_id=key["agent_id"] if key else None,
+    )
+
+
+def _missing() -> LedgerError:
+    """The same words for a run that isn't there, a foreign one, and one of a type that the key isn't for."""
+    return LedgerError(
+        "not-found", "there is no such run here", "Check the id, and that the key belongs to its tenant."
     )

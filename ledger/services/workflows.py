@@ -31,9 +31,10 @@ class VersionAnswer:
 def register(caller: Caller, type_name: str, version: str, spec: rules.VersionSpec) -> VersionAnswer:
     """Register a version; the same content again answers as before.
 
-    Raises LedgerError `invalid`, `unknown-field`, `scope-missing`, or `version-exists` when the version has other content.
+    Raises LedgerError `invalid`, `unknown-field`, `scope-missing`, `workflow-not-allowed`, or `version-exists` when the version has other content.
     """
     caller.needs(Scope.WORKFLOWS_REGISTER)
+    caller.needs_workflow(type_name)
     rules.check(type_name, version, spec)
     schemas.check_schema(spec.state_schema)
     digest = spec.digest()
@@ -94,6 +95,7 @@ def _change(caller: Caller, type_name: str, version: str, spec: rules.VersionSpe
         transitions=spec.transitions,
         takes_over_from=sorted(spec.takes_over_from),
         dependencies=dict(spec.dependencies or {}),
+        own_events=spec.own_events,
         digest=spec.digest(),
         created_at=read.now,
     )

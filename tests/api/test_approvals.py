@@ -70,8 +70,8 @@ def test_no_key_decides_whatever_it_may_do(world: World, asked: Asked) -> None:
     issue = identity.issue_key
     secrets = [
         world.secret,
-        issue(world.admin, "reader", (Scope.RUNS_READ,), agent_id=world.agent_id).secret,
-        issue(world.admin, "alice", (Scope.RUNS_READ, Scope.OPERATE), person=world.alice).secret,
+        issue(world.admin, "reader", (Scope.RUNS_READ,), agent_id=world.agent_id, workflows=["*"]).secret,
+        issue(world.admin, "alice", (Scope.RUNS_READ, Scope.OPERATE), person=world.alice, workflows=["*"]).secret,
         World().secret,
         "nonsense",
     ]
@@ -147,7 +147,7 @@ def test_a_denial_with_its_reason_is_taken(world: World, asked: Asked, http: Htt
 def test_a_persons_key_sees_what_the_person_may_see_everywhere(world: World, asked: Asked, http: Http) -> None:
     effect_id = http.get(f"/effects?run={asked.run_id}").json()["effects"][0]["id"]
     outsider = world.person("erin")
-    blind = Http(identity.issue_key(world.admin, "erin", (Scope.RUNS_READ,), person=outsider).secret)
+    blind = Http(identity.issue_key(world.admin, "erin", (Scope.RUNS_READ,), person=outsider, workflows=["*"]).secret)
     assert blind.get("/runs").json() == {"runs": [], "next": ""}
     assert blind.get("/runs?text=refund").json() == {"runs": [], "next": ""}
     assert blind.get("/effects").json() == {"effects": [], "next": ""}

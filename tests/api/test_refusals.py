@@ -117,7 +117,9 @@ def test_a_bad_commit_leaves_the_checkpoint_and_the_run(world: World, http: Http
 
 
 def key_of(world: World, *scopes: Scope, **fields: Any) -> str:
-    return identity.issue_key(world.admin, "k", scopes, agent_id=world.agent_id, **fields).secret
+    return identity.issue_key(
+        world.admin, "k", scopes, agent_id=world.agent_id, **{"workflows": ["*"], **fields}
+    ).secret
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Basic YTpi", "Bearer ra_0000000000_" + "0" * 64])
@@ -139,7 +141,7 @@ def test_an_expired_key_is_refused(world: World, clock: Clock) -> None:
 
 
 def test_a_revoked_key_is_refused(world: World) -> None:
-    issued = identity.issue_key(world.admin, "k", (Scope.RUNS_READ,), agent_id=world.agent_id)
+    issued = identity.issue_key(world.admin, "k", (Scope.RUNS_READ,), agent_id=world.agent_id, workflows=["*"])
     assert Http(issued.secret).get("/runs").status_code == 200
     identity.revoke_key(world.admin, issued.id)
     refused(Http(issued.secret).get("/runs"), 401, "key-revoked")

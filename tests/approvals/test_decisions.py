@@ -80,7 +80,7 @@ def test_the_owner_of_the_agent_decides_nothing_that_it_asks(world: World) -> No
 
 
 def test_who_started_the_run_with_their_own_key_decides_nothing_that_it_asks(world: World) -> None:
-    issued = identity.issue_key(world.admin, "own", [Scope.RUNS_START], person=world.alice)
+    issued = identity.issue_key(world.admin, "own", [Scope.RUNS_START], person=world.alice, workflows=["*"])
     own = keys.authenticate(f"Bearer {issued.secret}")
     for_bob = StartSpec("refund", "1", "task", dict(STATE), {}, "", "key-1", on_behalf_of_id=world.bob.pk)
     assert refused(lambda: runs.start(own, for_bob)).code == "forbidden"

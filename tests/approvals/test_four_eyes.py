@@ -16,13 +16,13 @@ from ledger.models import Permit, User
 from ledger.services import effects, identity, keys, leases
 from tests.approvals.asking import Asked, asked, rule
 from tests.clock import Clock
-from tests.world import EVERYTHING, World
+from tests.world import ANYTHING, EVERYTHING, World
 
 
 def agent_of(world: World, owner: User) -> Caller:
     """An agent with a key, owned by this person."""
     agent_id = identity.add_agent(world.admin, f"agent-{uuid4().hex[:8]}", owner)
-    issued = identity.issue_key(world.admin, "agent", EVERYTHING, agent_id=agent_id)
+    issued = identity.issue_key(world.admin, "agent", EVERYTHING, agent_id=agent_id, **ANYTHING)
     return keys.authenticate(f"Bearer {issued.secret}")
 
 

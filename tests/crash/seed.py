@@ -4,7 +4,7 @@ import secrets
 from typing import Any
 from uuid import UUID
 
-from ledger.domain.identity import Scope, Verb
+from ledger.domain.identity import Emit, Scope, Verb
 from ledger.domain.targets import TargetSpec
 from ledger.models import WorkflowType
 from ledger.services import administration, identity, keys, targets, workflows
@@ -46,7 +46,7 @@ def tenant(payments: str, call_limit: int) -> dict[str, Any]:
     team = identity.add_team(admin, "approvers", "Refund approvers")
     identity.add_to_team(admin, team, alice)
     agent = identity.add_agent(admin, "refunds", dora)
-    issued = identity.issue_key(admin, "refunds", SCOPES, agent_id=agent)
+    issued = identity.issue_key(admin, "refunds", SCOPES, workflows=["*"], emits=[Emit("*", "*")], agent_id=agent)
     register_target(made.pk, payments, call_limit, 0)
     _policy(admin)
     _workflow(admin, keys.authenticate(f"Bearer {issued.secret}"), team)

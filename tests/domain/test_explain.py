@@ -115,6 +115,7 @@ TABLE: dict[str, RunView] = {
     "ready": view(Status.READY, clearance=CLEARANCE),
     "blocked": view(Status.BLOCKED, handoff=handoff(HandoffState.OPEN)),
     "blocked, taken": view(Status.BLOCKED, handoff=handoff(HandoffState.ACCEPTED)),
+    "blocked, escalated": view(Status.BLOCKED, handoff=replace(handoff(HandoffState.OPEN), escalated_at=NOW)),
     "completed": view(Status.COMPLETED),
     "failed": view(Status.FAILED),
     "cancelled": view(Status.CANCELLED),
@@ -160,6 +161,26 @@ REASONS = {
     Reason(Kind.CLOSED, NOW, who=("Cy",)): "Cy closed its handoff and asked for that",
     Reason(Kind.AGENT, NOW, "issue"): "its agent ended it in “issue”",
 }
+
+
+UNNAMED = {
+    Reason(
+        Kind.DENIED, NOW, "pay", ("Ada",), teams=("approvers",)
+    ): "“pay” was denied by a person of the team approvers;",
+    Reason(
+        Kind.DENIED, NOW, "pay", ("Ada", "Bo"), teams=("a", "b")
+    ): "“pay” was denied by 2 people of the teams a and b;",
+    Reason(Kind.DENIED, NOW, "pay", ("Ada", "Bo")): "“pay” was denied by 2 people;",
+    Reason(Kind.DENIED, NOW, "pay"): "“pay” was denied by a person;",
+    Reason(Kind.CLOSED, NOW, who=("Cy",)): "a person closed its handoff and asked for that;",
+    Reason(Kind.REFUSED, NOW, "pay", ("payments",)): "payments refused “pay”;",
+}
+
+
+@pytest.mark.parametrize("reason", UNNAMED, ids=lambda reason: str(reason.kind))
+def test_without_names_a_reason_counts_people_and_names_their_teams(reason: Reason) -> None:
+    told = explain(TABLE["failed"], reason, names=False).sentence
+    assert UNNAMED[reason] in told and not {"Ada", "Bo", "Cy"} & set(told.split())
 
 
 @pytest.mark.parametrize("reason", REASONS, ids=lambda reason: str(reason.kind))

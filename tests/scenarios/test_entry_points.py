@@ -218,7 +218,9 @@ def test_reading_any_address_changes_nothing_and_decides_nothing(method: str, wo
         "seq": "1",
         "part": "standing",
     }
-    secret = identity.issue_key(world.admin, "alice", (Scope.RUNS_READ, Scope.OPERATE), person=world.alice).secret
+    secret = identity.issue_key(
+        world.admin, "alice", (Scope.RUNS_READ, Scope.OPERATE), person=world.alice, workflows=["*"]
+    ).secret
     alice, key = client_of(world.alice), Http(secret)
     before = written(world)
     for path in every_address(world, known):

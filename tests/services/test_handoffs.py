@@ -7,12 +7,15 @@ from uuid import UUID
 import pytest
 
 from ledger.domain.errors import LedgerError
-from ledger.domain.handoffs import Outcome
+from ledger.domain.handoffs import ESCALATES_AFTER, Outcome
 from ledger.domain.identity import Caller
-from ledger.engine import wakes
-from ledger.models import Body, Handoff, User, Wake
+from ledger.engine import sweep, wakes
+from ledger.models import Body, Handoff, JournalEntry, User, Wake
 from ledger.services import handoffs, identity, verify
+from ledger.services.explain import explain
+from tests.clock import Clock
 from tests.engine.waking import commit, timer
+from tests.meeting import race
 from tests.world import World
 
 
@@ -84,6 +87,68 @@ def test_closing_with_a_wake_checks_everything_again(world: World) -> None:
     assert wakes.run(found.run_id) == "hand_off"
     assert Handoff.objects.of(world.tenant).filter(run_id=found.run_id).count() == 2
     assert Wake.objects.of(world.tenant).filter(run_id=found.run_id).count() == 2
+
+
+def overdue(world: World, clock: Clock) -> Handoff:
+    """One that nobody has taken by its due time."""
+    found = handed_off(world)
+    clock.shift(ESCALATES_AFTER.total_seconds() + 1)
+    return found
+
+
+def read(world: World, handoff_id: UUID) -> Handoff:
+    found: Handoff = Handoff.objects.of(world.tenant).get(pk=handoff_id)
+    return found
+
+
+def test_nothing_escalates_before_its_time(world: World) -> None:
+    found = handed_off(world)
+    assert not handoffs.escalate(found.pk) and found.pk not in handoffs.due(1_000)
+    assert read(world, found.pk).escalated_at is None
+
+
+def test_one_that_a_person_has_taken_never_escalates_while_they_have_it(world: World, clock: Clock) -> None:
+    found, charlie = overdue(world, clock), person(world, world.charlie)
+    handoffs.own(charlie, found.pk)
+    assert found.pk not in handoffs.due(1_000) and not handoffs.escalate(found.pk)
+    handoffs.give_back(charlie, found.pk)
+    assert found.pk in handoffs.due(1_000) and handoffs.escalate(found.pk)
+
+
+def test_the_sweep_escalates_what_nobody_took_in_time_once_and_closes_nothing(world: World, clock: Clock) -> None:
+    found = overdue(world, clock)
+    before = world.head(found.run_id).head_seq
+    for _ in range(2):
+        sweep.sweep(10_000)
+    after = read(world, found.pk)
+    assert after.escalated_at is not None and (after.state, after.severity) == ("open", "high")
+    head = world.head(found.run_id)
+    assert (head.status, head.head_seq) == ("blocked", before + 1)
+    entry = JournalEntry.objects.of(world.tenant).get(stream_id=found.run_id, seq=head.head_seq)
+    assert (entry.verb, entry.actor) == ("handoff.escalate", "system:sweep")
+    assert verify.run(found.run_id).intact and not handoffs.escalate(found.pk)
+    assert "escalated" in explain(found.run_id).sentence
+
+
+def test_an_escalated_one_is_taken_and_closed_as_any_other_and_stays_marked(world: World, clock: Clock) -> None:
+    found, charlie = overdue(world, clock), person(world, world.charlie)
+    handoffs.escalate(found.pk)
+    handoffs.own(charlie, found.pk)
+    handoffs.close(charlie, found.pk, Outcome.CANCEL, "late, but looked at")
+    assert read(world, found.pk).state == "closed" and read(world, found.pk).escalated_at is not None
+    assert wakes.run(found.run_id) == "finish" and verify.run(found.run_id).intact
+
+
+@pytest.mark.postgres_only
+def test_who_takes_it_at_the_last_moment_and_the_sweep_don_t_both_win(world: World, clock: Clock) -> None:
+    found, charlie = overdue(world, clock), person(world, world.charlie)
+    _, escalated = race(lambda: handoffs.own(charlie, found.pk), lambda: handoffs.escalate(found.pk))
+    assert escalated is False and read(world, found.pk).escalated_at is None
+    other = overdue(world := World(), clock)
+    escalated, _ = race(
+        lambda: handoffs.escalate(other.pk), lambda: handoffs.own(person(world, world.charlie), other.pk)
+    )
+    assert escalated is True and read(world, other.pk).state == "accepted"
 
 
 def test_a_closed_one_is_not_closed_again(world: World) -> None:

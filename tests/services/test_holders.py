@@ -1,4 +1,4 @@
-"""A fence is no secret: journals, error texts and logs show it. Only the agent that claimed a run writes under it."""
+"""A fence is no secret: journals show it. Only the agent that claimed a run writes under it, and no refusal tells the present one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ledger.services.checkpoints import CommitSpec
 from tests.clock import Clock
 from tests.documents import REQUEST, STATE
 from tests.services.issuing import DONE, PAY, issuing, lapse, opened, paying, reclaim, state
-from tests.world import EVERYTHING, World
+from tests.world import ANYTHING, EVERYTHING, World
 
 BLIND = ProposalSpec("wire", "wires.send", "wires", "", REQUEST)
 
@@ -32,13 +32,13 @@ def open_world(world: World) -> World:
 def other_agent(world: World) -> Caller:
     """Another agent of the same tenant, with every scope that an agent can have."""
     agent_id = identity.add_agent(world.admin, f"other-{uuid4().hex[:8]}", world.bob)
-    issued = identity.issue_key(world.admin, "other", EVERYTHING, agent_id=agent_id)
+    issued = identity.issue_key(world.admin, "other", EVERYTHING, agent_id=agent_id, **ANYTHING)
     return keys.authenticate(f"Bearer {issued.secret}")
 
 
 def second_key(world: World) -> Caller:
     """Another key of the agent that holds the run."""
-    issued = identity.issue_key(world.admin, "rotated", EVERYTHING, agent_id=world.agent_id)
+    issued = identity.issue_key(world.admin, "rotated", EVERYTHING, agent_id=world.agent_id, **ANYTHING)
     return keys.authenticate(f"Bearer {issued.secret}")
 
 
@@ -70,6 +70,38 @@ def test_another_agent_of_the_tenant_writes_nothing_under_the_holders_fence(open
         assert refusal.value.code == "forbidden", name
     assert entries(open_world, run_id) == before
     assert state(open_world, effect) == EffectState.PROPOSED
+
+
+def test_another_agent_learns_nothing_of_the_fence_by_guessing_it(open_world: World) -> None:
+    packet = issuing(open_world, PAY)
+    effect, seq = open_world.effect(packet.run.id), packet.checkpoint["seq"]
+    stranger, run_id = other_agent(open_world), packet.run.id
+    answers = set()
+    for fence in (packet.fence, Fence(0, 1), Fence(0, packet.fence.count + 1), Fence(7, 7)):
+        acts: list[Callable[[], Any]] = [
+            lambda fence=fence: effects.permit(stranger, effect.pk, fence),
+            lambda fence=fence: effects.withdraw(stranger, effect.pk, fence),
+            lambda fence=fence: effects.propose(stranger, run_id, fence, seq, BLIND, None, str(uuid4())),
+            lambda fence=fence: checkpoints.commit_transition(stranger, run_id, completing(fence, seq)),
+            lambda fence=fence: leases.release(stranger, run_id, fence),
+        ]
+        for act in acts:
+            with pytest.raises(LedgerError) as refusal:
+                act()
+            answers.add((refusal.value.code, refusal.value.reason, refusal.value.remedy, str(refusal.value.facts)))
+    assert len(answers) == 1
+
+
+def test_a_stale_worker_is_told_its_own_fence_and_not_the_present_one(open_world: World) -> None:
+    packet = issuing(open_world, PAY)
+    leases.release(open_world.caller, packet.run.id, packet.fence)
+    present = reclaim(open_world, packet.run.id).fence
+    assert str(present) != str(packet.fence)
+    with pytest.raises(LedgerError) as refusal:
+        leases.release(open_world.caller, packet.run.id, packet.fence)
+    told = refusal.value
+    assert told.code == "stale-fence" and told.facts == {}
+    assert str(packet.fence) in told.reason and str(present) not in told.reason + told.remedy
 
 
 def test_what_another_agent_says_of_a_call_in_flight_is_evidence_and_decides_nothing(open_world: World) -> None:

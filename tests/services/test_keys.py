@@ -6,10 +6,10 @@ from datetime import timedelta
 from io import StringIO
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 from ledger.domain.errors import LedgerError
-from ledger.domain.identity import Scope
+from ledger.domain.identity import Emit, Scope
 from ledger.models import ApiKey, JournalEntry
 from ledger.services import facts, identity, keys
 from tests.clock import Clock
@@ -17,7 +17,9 @@ from tests.services.conftest import People
 
 
 def issue(people: People, **more: object) -> identity.IssuedKey:
-    return identity.issue_key(people.admin, "worker", [Scope.RUNS_WORK], agent_id=people.agent_id, **more)  # type: ignore[arg-type]
+    return identity.issue_key(
+        people.admin, "worker", [Scope.RUNS_WORK], agent_id=people.agent_id, **{"workflows": ["*"], **more}
+    )  # type: ignore[arg-type]
 
 
 def refused(header: str | None) -> str:
@@ -48,7 +50,7 @@ def test_a_key_expires_by_the_databases_clock(people: People, clock: Clock) -> N
 
 def test_a_key_of_a_deactivated_agent_or_person_is_refused(people: People) -> None:
     issued = issue(people)
-    own = identity.issue_key(people.admin, "mine", [Scope.OPERATE], person=people.alice)
+    own = identity.issue_key(people.admin, "mine", [Scope.OPERATE], person=people.alice, workflows=["*"])
     identity.deactivate_agent(people.admin, people.agent_id)
     identity.deactivate_person(people.admin, people.alice)
     assert refused(f"Bearer {issued.secret}") == "unauthenticated"
@@ -57,20 +59,20 @@ def test_a_key_of_a_deactivated_agent_or_person_is_refused(people: People) -> No
 
 def test_an_agents_key_can_never_operate(people: People) -> None:
     with pytest.raises(LedgerError) as refusal:
-        identity.issue_key(people.admin, "x", [Scope.OPERATE], agent_id=people.agent_id)
+        identity.issue_key(people.admin, "x", [Scope.OPERATE], agent_id=people.agent_id, workflows=["*"])
     assert refusal.value.code == "invalid"
 
 
 def test_a_persons_key_can_never_work_on_a_run(people: People) -> None:
     with pytest.raises(LedgerError) as refusal:
-        identity.issue_key(people.admin, "x", [Scope.RUNS_WORK], person=people.alice)
+        identity.issue_key(people.admin, "x", [Scope.RUNS_WORK], person=people.alice, workflows=["*"])
     assert refusal.value.code == "invalid"
 
 
 @pytest.mark.parametrize("scopes", [[], ["everything"], ["runs:work", "decide"]])
 def test_scopes_that_are_unknown_are_refused(people: People, scopes: list[str]) -> None:
     with pytest.raises(LedgerError) as refusal:
-        identity.issue_key(people.admin, "x", scopes, agent_id=people.agent_id)
+        identity.issue_key(people.admin, "x", scopes, agent_id=people.agent_id, workflows=["*"])
     assert refusal.value.code == "invalid"
 
 
@@ -112,7 +114,45 @@ def test_rotating_with_an_overlap_keeps_the_old_key_for_a_while(people: People) 
     assert keys.authenticate(f"Bearer {last.secret}").key_id == last.id
 
 
+def test_a_key_that_names_no_workflow_type_is_refused(people: People) -> None:
+    with pytest.raises(LedgerError) as refusal:
+        issue(people, workflows=[])
+    assert refusal.value.code == "invalid" and "*" in refusal.value.remedy
+
+
+def test_a_rotated_key_has_the_leaves_of_the_old_one(people: People) -> None:
+    emits = [Emit("order.*", "/shop")]
+    old = identity.issue_key(
+        people.admin, "relay", [Scope.EVENTS_EMIT], workflows=["refund"], emits=emits, agent_id=people.agent_id
+    )
+    new = keys.authenticate(f"Bearer {identity.rotate_key(people.admin, old.id).secret}")
+    assert (new.workflows, new.emits) == ({"refund"}, (Emit("order.*", "/shop"),))
+
+
+def test_the_command_issues_no_key_for_every_type_unless_that_is_said(people: People) -> None:
+    command = ["create_key", people.tenant.slug, "--agent", "refunder", "--scope", "events:emit"]
+    with pytest.raises(CommandError, match="--workflow"):
+        call_command(*command)
+    with pytest.raises(CommandError, match="names"):
+        call_command(*command, "--workflow", "refund*")
+    out = StringIO()
+    emits = ["--emit", "order.*", "/shop", "--emit", "wire.sent", "/bank/*"]
+    call_command(*command, "--workflow", "*", *emits, stdout=out)
+    caller = keys.authenticate(f"Bearer {out.getvalue().strip()}")
+    assert caller.workflows == {"*"} and caller.emits == (Emit("order.*", "/shop"), Emit("wire.sent", "/bank/*"))
+
+
 def test_the_command_prints_a_key_that_works(people: People) -> None:
     out = StringIO()
-    call_command("create_key", people.tenant.slug, "--agent", "refunder", "--scope", "runs:read", stdout=out)
+    call_command(
+        "create_key",
+        people.tenant.slug,
+        "--agent",
+        "refunder",
+        "--scope",
+        "runs:read",
+        "--workflow",
+        "refund",
+        stdout=out,
+    )
     assert keys.authenticate(f"Bearer {out.getvalue().strip()}").scopes == {"runs:read"}

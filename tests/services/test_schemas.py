@@ -52,3 +52,10 @@ def test_a_schema_may_refer_to_itself_and_to_the_standard_s_own() -> None:
     schemas.check_state(b"1" * 32, schema, {})
     with pytest.raises(LedgerError, match="schema-mismatch"):
         schemas.check_state(b"1" * 32, schema, [])
+
+
+def test_a_schema_that_would_take_for_ever_is_refused_before_a_validator_sees_it() -> None:
+    defs = {f"d{level}": {"allOf": [{"$ref": f"#/$defs/d{level + 1}"} for _ in range(2)]} for level in range(60)}
+    with pytest.raises(LedgerError) as refusal:
+        schemas.check_schema({"$ref": "#/$defs/d0", "$defs": {**defs, "d60": {"type": "integer"}}})
+    assert refusal.value.code == "invalid" and "more than 1000 subschemas" in refusal.value.reason

@@ -42,6 +42,8 @@ def told(world: World) -> World:
         ("ledger_target", "base_url = 'http://evil.example'"),
         ("ledger_policy_version", "rules = '[]'"),
         ("ledger_api_key", "scopes = '[\"operate\"]'"),
+        ("ledger_api_key", "workflows = '[\"payroll\"]'"),
+        ("ledger_api_key", "emits = '[]'"),
         ("ledger_agent", "active = false"),
         ("ledger_event", "type = 'order.cancelled'"),
     ],
@@ -54,8 +56,8 @@ def test_an_administrative_row_that_was_altered_is_found(told: World, table: str
 
 def test_a_key_that_stands_in_no_entry_is_found(told: World) -> None:
     run_sql(
-        "INSERT INTO ledger_api_key (id, tenant_id, prefix, hash, label, scopes, agent_id, created_at)"
-        " SELECT %s, tenant_id, %s, hash, label, scopes, agent_id, created_at FROM ledger_api_key WHERE tenant_id = %s LIMIT 1",
+        "INSERT INTO ledger_api_key (id, tenant_id, prefix, hash, label, scopes, workflows, emits, agent_id, created_at)"
+        " SELECT %s, tenant_id, %s, hash, label, scopes, workflows, emits, agent_id, created_at FROM ledger_api_key WHERE tenant_id = %s LIMIT 1",
         key_of(UUID(int=told.tenant.pk.int ^ 1)),
         told.tenant.slug[1:11],
         key_of(told.tenant.pk),

@@ -11,6 +11,7 @@ from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import Settled, SettleSpec
 from ledger.engine import sweep, wakes
 from ledger.services import effects
+from tests.api.conftest import Http
 from tests.clock import Clock
 from tests.ui.asking import ask, client_of, decide
 from tests.ui.scenes import called
@@ -45,6 +46,16 @@ def test_a_denial_is_named_with_who_denied_and_without_the_reason_itself(world: 
     failed(world)
     for said in told(world, request.run_id):
         assert "“pay” was denied by Alice" in said and "forged" not in said
+
+
+def test_a_key_reads_which_team_denied_and_nobodys_name(world: World) -> None:
+    request: ApprovalRequest = ask(world)
+    decide(client_of(world.alice), world, request, "deny", "The photos are forged.")
+    wakes.run(request.run_id)
+    failed(world)
+    read = Http(world.secret).get(f"/runs/{request.run_id}").content.decode()
+    assert "was denied by a person of the team approvers" in read
+    assert world.alice.name not in read and world.alice.email not in read
 
 
 def test_silence_of_those_asked_is_named_with_the_deadline(world: World, clock: Clock) -> None:

@@ -10,9 +10,10 @@ from django.urls import reverse
 from approvals.services import handoff_pages
 from approvals.views import counts
 from ledger.domain.effects import EffectState
+from ledger.domain.handoffs import ESCALATES_AFTER
 from ledger.domain.identity import Verb
 from ledger.models import Handoff, JournalEntry
-from ledger.services import effects, identity
+from ledger.services import effects, handoffs, identity
 from ledger.services.permissions import can
 from tests.clock import Clock
 from tests.ui.asking import client_of
@@ -120,6 +121,22 @@ def test_open_handoffs_come_gravest_and_soonest_due_first_and_equal_their_badge(
     badge = counts.bounded(handoff_pages.open_for(world.charlie, world.tenant))
     assert badge == found.to_do == found.page.total == "2"
     assert handoff_pages.handoffs(world.charlie, world.tenant, "closed").rows == ()
+
+
+def test_what_nobody_took_in_its_time_comes_first_and_says_so(world: World, clock: Clock) -> None:
+    first = handed_over(world, clock)
+    clock.shift(ESCALATES_AFTER.total_seconds())
+    assert handoffs.escalate(first.pk)
+    second = handed_over(world, clock)
+    Handoff.objects.of(world.tenant).filter(pk=second.pk).update(due_at=first.due_at - ESCALATES_AFTER)
+    found = handoff_pages.handoffs(world.charlie, world.tenant)
+    assert [(row.id, row.escalated) for row in found.rows] == [(first.pk, True), (second.pk, False)]
+    client = client_of(world.charlie)
+    listed = client.get(reverse("handoffs", args=[world.tenant.slug])).content.decode()
+    page = client.get(reverse("handoff", args=[world.tenant.slug, first.pk])).content.decode()
+    run = client.get(reverse("run", args=[world.tenant.slug, first.run_id])).content.decode()
+    assert listed.count("Escalated") == 1 and "Escalated" in page
+    assert "it was escalated at" in run and "Handoff escalated" in run
 
 
 def test_open_handoffs_page_without_losing_any(world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

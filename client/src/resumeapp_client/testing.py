@@ -30,7 +30,7 @@ START_SECONDS = 60.0
 
 _PROVISION = """
 import json, sys
-from ledger.domain.identity import Scope, Verb
+from ledger.domain.identity import Emit, Scope, Verb
 from ledger.domain.targets import TargetSpec
 from ledger.services import administration, authority, identity, targets
 given = json.loads({given!r})
@@ -42,7 +42,8 @@ for target in given["targets"]:
 authority.publish_policy(admin, given["policy"])
 agent = identity.add_agent(admin, "agent", owner)
 scopes = [Scope.WORKFLOWS_REGISTER, Scope.RUNS_START, Scope.RUNS_WORK, Scope.RUNS_READ, Scope.EVENTS_EMIT]
-print("key:" + identity.issue_key(admin, "test", scopes, agent_id=agent).secret)
+leave = {{"workflows": ["*"], "emits": [Emit("*", "*")]}}
+print("key:" + identity.issue_key(admin, "test", scopes, agent_id=agent, **leave).secret)
 """
 
 

@@ -34,7 +34,8 @@ class Transition(Generic[S]):
 
 
 class Workflow(Generic[S]):
-    """A version of a workflow. `takes_over_from` lists older versions whose runs this code can go on with."""
+    """A version of a workflow. `takes_over_from` lists older versions whose runs this code can go on with. With `own_events` its waits also
+    take what agents that have held the run emit; otherwise nobody answers their own wait."""
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class Workflow(Generic[S]):
         state: type[S],
         takes_over_from: Sequence[str] = (),
         dependencies: Mapping[str, Any] | None = None,
+        own_events: bool = False,
     ) -> None:
         self.type = type
         self.version = version
@@ -51,6 +53,7 @@ class Workflow(Generic[S]):
         self.state = state
         self.takes_over_from = tuple(takes_over_from)
         self.dependencies = dict(dependencies or {})
+        self.own_events = own_events
         self.transitions: dict[str, Transition[S]] = {}
         self._upgrade: Upgrade | None = None
 
@@ -106,6 +109,7 @@ class Workflow(Generic[S]):
             },
             "takes_over_from": list(self.takes_over_from),
             "dependencies": self.dependencies,
+            **({"own_events": True} if self.own_events else {}),
         }
 
     def require(self, transition: str) -> Transition[S]:

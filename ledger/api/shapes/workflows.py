@@ -27,6 +27,9 @@ class VersionBody(Exact):
     transitions: dict[str, TransitionBody] = Field(max_length=200)
     takes_over_from: list[Name] = Field(default=[], max_length=50)
     dependencies: dict[str, str] = Field(default={}, max_length=200)
+    own_events: bool = Field(
+        default=False, description="Waits also take events that an agent which has held the run emitted."
+    )
 
     def spec(self) -> VersionSpec:
         """The same as a value of the domain."""
@@ -36,6 +39,7 @@ class VersionBody(Exact):
             transitions={name: each.model_dump() for name, each in self.transitions.items()},
             takes_over_from=tuple(self.takes_over_from),
             dependencies=self.dependencies,
+            own_events=self.own_events,
         )
 
 
@@ -50,6 +54,7 @@ class VersionRead(VersionJSON):
     transitions: dict[str, Any]
     takes_over_from: list[str]
     dependencies: dict[str, str]
+    own_events: bool
     state_schema: dict[str, Any]
     created_at: str
 
@@ -83,6 +88,7 @@ def version_json(workflow: str, row: WorkflowVersion) -> dict[str, Any]:
         "transitions": row.transitions,
         "takes_over_from": row.takes_over_from,
         "dependencies": row.dependencies,
+        "own_events": row.own_events,
         "state_schema": row.state_schema,
         "created_at": row.created_at,
     }

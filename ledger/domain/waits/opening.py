@@ -197,4 +197,15 @@ def _member(
         since=since if spec.kind is MemberKind.EVENT else None,
         event_id=None,
         met_at=draft.at if outcome else None,
+        not_from=own_agents(view) if spec.kind is MemberKind.EVENT else [],
     )
+
+
+def own_agents(view: RunView) -> list[str]:
+    """Whose events a wait of this run doesn't take: those of every agent that has held it, since whoever waits must not be able to answer itself.
+
+    None, where the version that its holder works under was registered with `own_events`.
+    """
+    if view.lease is None or (view.holder is not None and view.holder.own_events):
+        return []
+    return list(view.lease.agents)

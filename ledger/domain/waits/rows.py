@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -128,3 +129,5 @@ class MemberRow:
     since: datetime | None
     event_id: UUID | None
     met_at: datetime | None
+    not_from: Sequence[str] = ()
+    """The ids of the agents whose events never meet it."""

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ledger.domain.errors import LedgerError
-from ledger.domain.identity import Scope
+from ledger.domain.identity import Emit, Scope
 from ledger.models import Agent, Tenant, User
 from ledger.services import administration, facts, identity
 
@@ -24,6 +24,21 @@ class Command(BaseCommand):
         owner.add_argument("--person", help="e-mail address of the person")
         parser.add_argument("--label", default="command line")
         parser.add_argument("--scope", action="append", required=True, choices=[str(scope) for scope in Scope])
+        parser.add_argument(
+            "--workflow",
+            action="append",
+            required=True,
+            metavar="NAME",
+            help="a workflow type that it is for; * is every one",
+        )
+        parser.add_argument(
+            "--emit",
+            action="append",
+            nargs=2,
+            default=[],
+            metavar=("TYPE", "SOURCE"),
+            help="events that it may emit: each exact, or ending with *; none given is none allowed",
+        )
         parser.add_argument("--days", type=int, default=90, help="days until it expires; 0 is never")
         parser.add_argument("--json", action="store_true", dest="as_json")
 
@@ -41,6 +56,8 @@ class Command(BaseCommand):
                 administration.command_line(tenant.pk),
                 options["label"],
                 options["scope"],
+                workflows=options["workflow"],
+                emits=[Emit(*pair) for pair in options["emit"]],
                 agent_id=agent.pk if agent else None,
                 person=person,
                 expires_at=expires,

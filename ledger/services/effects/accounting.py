@@ -15,9 +15,9 @@ from ledger.services import committed, writer
 from ledger.services.contracts import NO_ENTRY, writes
 from ledger.services.drafts import run_draft
 from ledger.services.effects.holding import withdraw_in
-from ledger.services.effects.reading import Seat, check_held, content_parts, seat, shown
+from ledger.services.effects.reading import Seat, check_held, content_parts, seat_for, shown
 from ledger.services.packets import EffectFacts
-from ledger.services.views import run_view
+from ledger.services.views import view_for
 
 
 @writes(
@@ -38,7 +38,7 @@ def withdraw(caller: Caller, effect_id: UUID, fence: Fence) -> EffectFacts:
         return change, shown(at.view, at.effect, change)
 
     caller.needs(Scope.RUNS_WORK)
-    return writer.settle(lambda: seat(effect_id, caller.tenant_id, **content_parts(effect_id)), rule)[0]
+    return writer.settle(lambda: seat_for(caller, effect_id, **content_parts(effect_id)), rule)[0]
 
 
 @writes(
@@ -50,7 +50,7 @@ def accept(caller: Caller, effect_id: UUID, fence: Fence) -> EffectFacts:
     """The holder takes a settled effect's recorded outcome as it is. Raises LedgerError `stale-fence`, `wrong-state`."""
     caller.needs(Scope.RUNS_WORK)
     return writer.settle(
-        lambda: seat(effect_id, caller.tenant_id, **content_parts(effect_id)),
+        lambda: seat_for(caller, effect_id, **content_parts(effect_id)),
         lambda at: _accepted(caller, at.view, at.effect, fence),
     )[0]
 
@@ -70,7 +70,7 @@ def accept_named(caller: Caller, run_id: UUID, name: str, fence: Fence) -> Effec
             raise LedgerError("not-found", "the present transition has no effect of this name", "Check the name.")
         return _accepted(caller, view, effect, fence)
 
-    return writer.settle(lambda: run_view(run_id, caller.tenant_id, **committed.parts(run_id, [name], [])), rule)[0]
+    return writer.settle(lambda: view_for(caller, run_id, **committed.parts(run_id, [name], [])), rule)[0]
 
 
 def _accepted(caller: Caller, view: RunView, effect: EffectRow, fence: Fence) -> tuple[Change | None, EffectFacts]:

@@ -40,7 +40,7 @@ from ledger.services.effects.reading import (
     newest_seen,
     permit_parts,
     report_parts,
-    seat,
+    seat_for,
     shown,
     with_grants,
 )
@@ -48,7 +48,7 @@ from ledger.services.facts import Part
 from ledger.services.ids import new_body
 from ledger.services.packets import EffectFacts
 from ledger.services.ports import approvals
-from ledger.services.views import run_view
+from ledger.services.views import view_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def propose(
         "last": Part("checkpoint", "t.run_id = %s", (run_id,), many=True, order="t.seq DESC", limit=1),
     }
     answer, _ = writer.settle(
-        lambda: run_view(run_id, caller.tenant_id, **parts), rule, again=frozenset({"effect_call_key_unique"})
+        lambda: view_for(caller, run_id, **parts), rule, again=frozenset({"effect_call_key_unique"})
     )
     return answer
 
@@ -258,7 +258,7 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
         return change, _permitted(view, effect, given, change)
 
     parts = permit_parts(effect_id, caller.key_id)
-    answer, written = writer.settle(lambda: seat(effect_id, caller.tenant_id, **parts), rule)
+    answer, written = writer.settle(lambda: seat_for(caller, effect_id, **parts), rule)
     if isinstance(answer, LedgerError):
         raise answer
     return answer if written is None else replace(answer, now=written.clock)
@@ -344,5 +344,5 @@ def settle(caller: Caller, effect_id: UUID, spec: SettleSpec, fence: Fence) -> S
         return change, SettleAnswer(effect, counted, shown(view, effect, change))
 
     parts = {**report_parts(effect_id, caller.agent_id), **content_parts(effect_id)}
-    answer, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **parts), rule)
+    answer, _ = writer.settle(lambda: seat_for(caller, effect_id, **parts), rule)
     return answer

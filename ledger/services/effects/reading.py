@@ -55,6 +55,14 @@ def seat(effect_id: UUID, tenant_id: UUID | None, **extra: Part) -> Seat:
     return Seat(view if view.effect(effect_id) is None else view.having(effect), effect)
 
 
+def seat_for(caller: Caller, effect_id: UUID, **extra: Part) -> Seat:
+    """`seat` for a caller: effects of a type that their key isn't for aren't there. Raises LedgerError `not-found`."""
+    found = seat(effect_id, caller.tenant_id, **extra)
+    if not caller.reaches(found.view.workflow):
+        raise not_found()
+    return found
+
+
 def content_parts(effect_id: UUID) -> dict[str, Part]:
     """The stored request and result of an effect: what an answer shows of it."""
     contents = f"t.id = {_OF.format('request_id')} OR t.id = {_OF.format('result_id')}"
@@ -124,9 +132,9 @@ def shown(view: RunView, effect: EffectRow, change: Change | None) -> EffectFact
 
 
 def check_held(caller: Caller, view: RunView, fence: Fence) -> None:
-    """The caller holds the run. Raises LedgerError as `check_fence` and `check_holder`."""
-    check_fence(view.head, fence)
+    """The caller holds the run. Raises LedgerError as `check_holder` and `check_fence`."""
     check_holder(view, caller.agent_id)
+    check_fence(view.head, fence)
 
 
 def body_of(rows: Sequence[Row], body_id: UUID) -> Body | None:

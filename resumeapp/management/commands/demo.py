@@ -17,7 +17,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import close_old_connections
 
 from ledger import schedules
-from ledger.models import WorkflowVersion
+from ledger.domain.errors import LedgerError
+from ledger.models import Tenant, WorkflowVersion
 from resumeapp import demonstration, supervisor
 from resumeapp.processes import Child, Program, Tree
 
@@ -63,7 +64,12 @@ class Command(BaseCommand):
         await_answer(f"{payments}/orders", children[0])
         if fresh:
             fill_sandbox(payments)
-        kept = demonstration.seed(settings.VAR, payments)
+        try:
+            kept = demonstration.seed(settings.VAR, payments)
+        except LedgerError as refusal:
+            raise CommandError(
+                f"{refusal.reason}. Start it on the port that it had (--sandbox-port), or start over without {settings.VAR}."
+            ) from refusal
         key_file = _key_file(kept.key)
         children.append(tree.start(supervisor.web("127.0.0.1", port)))
         children += [tree.start(supervisor.cluster()), tree.start(supervisor.timer())]
@@ -85,7 +91,8 @@ class Command(BaseCommand):
 
     def _await_workflows(self) -> None:
         deadline = time.monotonic() + READY_WITHIN
-        while WorkflowVersion.objects.across_tenants().count() < len(WORKERS):
+        tenant = Tenant.objects.get(slug=demonstration.SLUG)
+        while WorkflowVersion.objects.of(tenant).count() < len(WORKERS):
             if time.monotonic() > deadline:
                 raise CommandError("the workers didn't register their workflows; see var/logs/worker-*.log")
             time.sleep(0.2)
