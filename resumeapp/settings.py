@@ -237,6 +237,9 @@ RESUMEAPP_STATE_LIMIT_BYTES = env.integer(
     "Largest typed state of a checkpoint; more belongs into an artifact.",
     low=1_024,
 )
+RESUMEAPP_RENDERERS = env.names(
+    "RESUMEAPP_RENDERERS", "", "Modules that register renderers for your tools; each is imported at start."
+)
 RESUMEAPP_HINTS = env.boolean(
     "RESUMEAPP_HINTS", True, "Tell the queue at once what became due; without it the timer finds the rows."
 )
