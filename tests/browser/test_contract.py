@@ -290,7 +290,7 @@ def test_an_open_card_turns_itself_to_expired(world: World, clock: Clock, open_p
     page.goto(address(world, ask(world, hours=1)))
     clock.shift(3_700)
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    expect(page.get_by_role("button", name="Deny")).to_have_count(0)
+    expect(page.get_by_role("button", name="Deny")).to_have_count(0, timeout=15_000)
     expect(page.locator("#card").get_by_text("Expired").first).to_be_visible()
 
 
@@ -361,7 +361,7 @@ def test_progress_of_a_verification_comes_by_itself_and_without_javascript_by_re
     expect(page.locator("#verified")).to_contain_text("Being verified in the background")
     while verifications.advance(check(), 0.0):
         pass
-    expect(page.locator("#verified")).to_contain_text("The record is intact")
+    expect(page.locator("#verified")).to_contain_text("The record is intact", timeout=15_000)
     expect(page.locator("#status")).to_contain_text("The record is intact")
     expect(page.locator("#verified [data-live]")).to_have_count(0)
     plain = open_page(world.dora, scripts=False)
