@@ -12,7 +12,6 @@ from django.urls import reverse
 
 from approvals.views import verifications as views
 from ledger.domain.identity import Verb
-from ledger.engine import sweep
 from ledger.models import User, Verification
 from ledger.services import identity, verifications
 from tests.services.test_verifications import NO_TIME, spoil, through
@@ -70,7 +69,7 @@ def test_a_long_run_is_checked_in_the_background_and_its_page_says_how_far(
     assert (answer.status_code, answer["Location"]) == (302, address)
     page = client.get(address).content.decode()
     assert "Being verified in the background" in page and "How far is it?" in page and "Back to the run" in page
-    sweep.sweep()
+    through(world, only(world))
     page = client.get(address).content.decode()
     assert "The record is intact" in page and "by <span" in page and "Charlie" in page
 
