@@ -10,7 +10,10 @@ class ApprovalsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """The ledger asks people through its port, and sweeps what they left undecided."""
+        """The ledger asks people through its port, and sweeps what they left undecided. A deployment's renderers come after ours."""
+        from django.conf import settings
+
+        from approvals import renderers
         from approvals.services import requests
         from approvals.services.asking import People
         from ledger.engine import sweep
@@ -18,3 +21,4 @@ class ApprovalsConfig(AppConfig):
 
         ports.register(People())
         sweep.register("approvals", requests.expire_due)
+        renderers.load(settings.RESUMEAPP_RENDERERS)

@@ -11,13 +11,13 @@ from django.core import signing
 from approvals.domain.decisions import Receipt
 from ledger.domain import canonical
 
-RENDERER = "card/2"
+CARD = "card/3"
 _SALT = "approvals.view-receipt"
 
 
-def of(shown: Mapping[str, Any]) -> Receipt:
-    """The receipt of a card: SHA-256 over every fact that it showed."""
-    return Receipt(canonical.digest("approval-card/1", shown), RENDERER)
+def of(shown: Mapping[str, Any], renderer: str) -> Receipt:
+    """The receipt of a card: SHA-256 over every fact that it showed, and the versions of the card and of the tool's renderer."""
+    return Receipt(canonical.digest("approval-card/1", shown), f"{CARD} {renderer}")
 
 
 def seal(receipt: Receipt, request_id: UUID, person_id: UUID) -> str:

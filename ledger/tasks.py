@@ -12,7 +12,8 @@ from django.db.models import F
 from ledger.engine import sweep as sweeping
 from ledger.engine import wakes
 from ledger.models import Heartbeat
-from ledger.services import facts
+from ledger.services import facts, hints, verifications
+from ledger.services.hints import Hint
 
 BATCH: Final = 20
 
@@ -30,6 +31,15 @@ def reconcile_due() -> int:
 def sweep() -> dict[str, int]:
     """Act on everything that is due."""
     return sweeping.sweep()
+
+
+def check_due() -> int:
+    """Go on with the checks of the record that somebody asked for, and come back while there is more to do."""
+    checks = verifications.due(BATCH)
+    unfinished = [check for check in checks if verifications.advance(check, verifications.SLICE)]
+    if unfinished:
+        hints.send(Hint.CHECKS)
+    return len(checks)
 
 
 def cluster_name(session: int | None = None) -> str:

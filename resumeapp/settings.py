@@ -245,6 +245,9 @@ RESUMEAPP_REQUESTS_PER_MINUTE = env.integer(
 RESUMEAPP_REQUESTS_AT_ONCE = env.integer(
     "RESUMEAPP_REQUESTS_AT_ONCE", 60, "Of these, how many may come without a pause.", low=1
 )
+RESUMEAPP_RENDERERS = env.names(
+    "RESUMEAPP_RENDERERS", "", "Modules that register renderers for your tools; each is imported at start."
+)
 RESUMEAPP_HINTS = env.boolean(
     "RESUMEAPP_HINTS", True, "Tell the queue at once what became due; without it the timer finds the rows."
 )

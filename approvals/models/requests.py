@@ -93,7 +93,7 @@ class Vote(Record):
     )
     reason_commitment = models.BinaryField(max_length=32, null=True)
     receipt_digest = models.BinaryField(max_length=32)
-    renderer = models.CharField(max_length=20)
+    renderer = models.CharField(max_length=120)
     groups = models.JSONField()
     entry_point = models.CharField(max_length=20)
     voted_at = models.DateTimeField()

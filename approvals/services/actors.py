@@ -15,6 +15,8 @@ SYSTEM = {
     "reconciler": "resumeapp, reconciler",
     "timer": "resumeapp, timer",
     "admin": "command line",
+    "claim": "resumeapp, claim",
+    "events": "resumeapp, events",
 }
 
 

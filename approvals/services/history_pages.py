@@ -1,4 +1,4 @@
-"""The tenant's history: journal entries newest first, for people with the audit right, filtered by actor, verb, run and time."""
+"""The tenant's history: journal entries newest first, for people with the audit right, searched by actor, verb, run, target and time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from django.utils.dateparse import parse_date
 
 from approvals.labels import VERBS
 from approvals.models import ApprovalRequest
-from approvals.services import timelines
+from approvals.services import actors, timelines, verification_pages
 from approvals.services.pieces import Item
+from approvals.services.verification_pages import Overview
 from approvals.templatetags.console import visible_text as shown
+from ledger.domain.canonical import parse_time
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
-from ledger.models import Agent, Effect, JournalEntry, Run, Tenant, User
+from ledger.models import Agent, Effect, JournalEntry, Run, Target, Tenant, User
 from ledger.services import permissions
 
 SHOWN = 50
@@ -32,18 +34,19 @@ OFFICE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What the address asks for: dates are whole days in UTC; `after` is the id of the last entry of the page before."""
+    """What the address asks for: dates are whole days in UTC; `before` is the place of the last entry of the page before."""
 
     actor: str = ""
     verb: str = ""
     run: str = ""
+    target: str = ""
     since: str = ""
     until: str = ""
     before: str = ""
 
     @classmethod
     def read(cls, query: Mapping[str, str]) -> Filter:
-        names = ("actor", "verb", "run", "since", "until", "before")
+        names = ("actor", "verb", "run", "target", "since", "until", "before")
         return cls(**{name: query.get(name, "").replace("\x00", "").strip()[:80] for name in names})
 
 
@@ -66,6 +69,9 @@ class History:
     next: str
     verbs: tuple[tuple[str, str], ...]
     actors: tuple[tuple[str, str], ...]
+    targets: tuple[str, ...]
+    checks: Overview | None
+    """On the first page of everything alone, for who may audit the whole tenant."""
 
 
 def readable(user: User, tenant: Tenant) -> bool:
@@ -88,7 +94,7 @@ def history(user: User, tenant: Tenant, asked: Filter) -> History:
     rows = JournalEntry.objects.of(tenant)
     if not whole:
         rows = rows.filter(kind="run", stream_id__in=Run.objects.of(tenant).filter(workflow__in=types).values("pk"))
-    found = list(_narrowed(rows, asked).order_by("-id")[: SHOWN + 1])
+    found = list(_narrowed(tenant, rows, asked).order_by("-at", "-id")[: SHOWN + 1])
     more, found = len(found) > SHOWN, found[:SHOWN]
     ids = {row.stream_id for row in found if row.kind == "run"}
     tasks = dict(Run.objects.of(tenant).filter(pk__in=ids).values_list("pk", "task"))
@@ -109,30 +115,44 @@ def history(user: User, tenant: Tenant, asked: Filter) -> History:
     return History(
         lines=tuple(_line(tenant, row, item, tasks) for row, item in zip(found, items, strict=True)),
         asked=asked,
-        next=str(found[-1].pk) if more else "",
+        next=f"{found[-1].at.isoformat()}~{found[-1].pk}" if more else "",
         verbs=_verbs(whole),
         actors=_actors(tenant),
+        targets=tuple(Target.objects.of(tenant).order_by("name").values_list("name", flat=True)[:200]),
+        checks=verification_pages.overview(tenant) if whole and asked == Filter() else None,
     )
 
 
-def _narrowed(rows: QuerySet[JournalEntry], asked: Filter) -> QuerySet[JournalEntry]:
+def _narrowed(tenant: Tenant, rows: QuerySet[JournalEntry], asked: Filter) -> QuerySet[JournalEntry]:
     if asked.actor:
-        rows = (
-            rows.filter(actor__startswith=asked.actor) if asked.actor == "system:" else rows.filter(actor=asked.actor)
-        )
+        system = [f"system:{name}" for name in actors.SYSTEM]
+        rows = rows.filter(actor__in=system) if asked.actor == "system:" else rows.filter(actor=asked.actor)
     if asked.verb:
         rows = rows.filter(verb=asked.verb)
     if asked.run:
         rows = rows.filter(stream_id=_run(asked.run))
+    if asked.target:
+        calling = Effect.objects.of(tenant).filter(target__name=asked.target)
+        rows = rows.filter(kind="run", stream_id__in=calling.values("run_id"))
     if asked.since:
         rows = rows.filter(at__gte=_day(asked.since, time.min))
     if asked.until:
         rows = rows.filter(at__lte=_day(asked.until, time.max))
     if asked.before:
-        if not asked.before.isascii() or not asked.before.isdecimal() or len(asked.before) > 18:
-            raise LedgerError("invalid", "this page of the history can't be found", "Start from its first page.")
-        rows = rows.filter(Q(id__lt=int(asked.before)))
+        at, entry = _place(asked.before)
+        rows = rows.filter(Q(at__lt=at) | Q(id__lt=entry), at__lte=at)
     return rows
+
+
+def _place(text: str) -> tuple[datetime, int]:
+    """Where a page begins, from `time~id`."""
+    at, _, entry = text.partition("~")
+    try:
+        if not entry.isascii() or not entry.isdecimal() or len(entry) > 18:
+            raise ValueError(entry)
+        return parse_time(at, "before"), int(entry)
+    except (ValueError, LedgerError):
+        raise LedgerError("invalid", "this page of the history can't be found", "Start from its first page.") from None
 
 
 def _run(text: str) -> UUID:

@@ -10,11 +10,12 @@ from django.urls import reverse
 
 from approvals.domain.health import Standing, standing
 from approvals.labels import HEALTH
-from approvals.services import effect_lines, run_parts, timelines
+from approvals.services import effect_lines, run_parts, timelines, verification_pages
 from approvals.services.effect_lines import EffectLine
 from approvals.services.pieces import Fact, Item
 from approvals.services.run_lists import seen_by, surroundings
 from approvals.services.run_parts import AuthorityLine, CheckpointLine, WaitLine, WakeLine
+from approvals.services.verification_pages import Verified
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.identity import Verb
 from ledger.domain.runs import ENDED
@@ -55,6 +56,7 @@ class RunPage:
     timeline: tuple[Item, ...]
     older: int | None
     sees_payloads: bool
+    verified: Verified | None
     head_seq: int
 
 
@@ -79,8 +81,8 @@ def run(user: User, tenant: Tenant, run_id: UUID, before: int | None = None) -> 
 
 
 def _read(user: User, tenant: Tenant, run_id: UUID, before: int | None) -> RunPage:
-    rows = seen_by(user, tenant).select_related("run__lease", "workflow")
-    head: RunHead | None = rows.filter(run_id=run_id).first()
+    rows = seen_by(user, tenant).select_related("run__lease", "workflow").filter(run_id=run_id)
+    head: RunHead | None = verification_pages.with_last(rows, tenant).first()
     if head is None:
         raise Http404
     payloads = permissions.can(user, Verb.SEE_PAYLOADS, head.workflow)
@@ -124,6 +126,7 @@ def _read(user: User, tenant: Tenant, run_id: UUID, before: int | None) -> RunPa
         timeline=timeline,
         older=older,
         sees_payloads=payloads,
+        verified=verification_pages.last(tenant, head),
         head_seq=head.head_seq,
     )
 

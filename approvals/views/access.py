@@ -73,6 +73,13 @@ def signed_out(request: HttpRequest) -> HttpResponse:
     return render(request, "401.html", context, status=401)
 
 
+def onward(request: HttpRequest, address: str) -> HttpResponse:
+    """Lead to another page after an act: by a redirect, or for htmx by a header, since it would follow a redirect out of sight."""
+    if errors.is_htmx(request):
+        return HttpResponse(status=204, headers={"HX-Redirect": address})
+    return redirect(address)
+
+
 def sign_in_address(request: HttpRequest, after: str) -> str:
     """The sign-in page that leads back to `after`."""
     return f"{reverse('sign_in')}?{urlencode({'next': after})}"

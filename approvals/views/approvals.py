@@ -78,7 +78,7 @@ def approval_decide(request: TenantRequest, request_id: UUID) -> HttpResponse:
         if error.code == "not-found":
             raise
         return _explained(request, request_id, form, error)
-    return _done(request, answer)
+    return _done(request, answer, form.reason)
 
 
 @require_POST
@@ -157,8 +157,23 @@ def _answered(request: TenantRequest, shown: dict[str, Any], status: int) -> Htt
     return render(request, template, shown, status=status)
 
 
-def _done(request: TenantRequest, answer: DecisionAnswer) -> HttpResponse:
-    return _back(request, answer.request_id, _outcome(request.tenant, answer))
+def _done(request: TenantRequest, answer: DecisionAnswer, typed: str) -> HttpResponse:
+    said = _outcome(request.tenant, answer)
+    unsent = _unsent(request, answer.request_id, typed) if answer.repeated else ""
+    if not unsent:
+        return _back(request, answer.request_id, said)
+    said = f"You had decided already, with another text. {said}"
+    badge = counts.badges(request).get("inbox", "")
+    shown = _card(request, answer.request_id, said=said, typed=unsent, badge=badge)
+    return render(request, "approvals/_decided.html" if errors.is_htmx(request) else "approval.html", shown)
+
+
+def _unsent(request: TenantRequest, request_id: UUID, typed: str) -> str:
+    """What a vote that was counted before doesn't hold of what was typed now, as from a second tab: nobody's text is lost without a word."""
+    vote = cards.card_for(request.person, request.tenant, request_id).voted
+    body = vote.reason_body.content if vote is not None and vote.reason_body else None
+    kept = bytes(body).decode() if body is not None else ""
+    return typed if typed.strip() != kept.strip() else ""
 
 
 def _outcome(tenant: Tenant, answer: DecisionAnswer) -> str:

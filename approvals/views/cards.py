@@ -54,13 +54,16 @@ def context(card: Card, tenant: Tenant, person: User) -> dict[str, Any]:
         "quorum": quorum(card, person),
         "causes": causes(card, asked),
         "warning": visible_text(asked.warning),
+        "unrendered": visible_text(asked.note),
+        "would": differences(asked),
+        "reach": [visible_text(line) for line in asked.reach],
         "state": card.state,
         "pill": earlier.pill(card),
         "earlier": earlier.context(card),
         "revision": card.request.revision,
         "digest": bytes(card.request.digest).hex(),
     }
-    receipt = receipts.of(_told(shown))
+    receipt = receipts.of(_told(shown), asked.renderer)
     return {
         **shown,
         "card": card,
@@ -85,6 +88,19 @@ def words_of(card: Card) -> Words:
     return words_for(
         Asked(effect.tool, effect.target.name, effect.resource, card.arguments, seen.state if seen else None)
     )
+
+
+def differences(asked: Words) -> list[dict[str, Any]]:
+    """What the call would change, in the renderer's words, as rows of `partials/_diff.html`."""
+    return [
+        {
+            "field": visible_text(each.what),
+            "before": None if each.before is None else visible_text(each.before),
+            "after": None if each.after is None else visible_text(each.after),
+            "changed": each.before != each.after,
+        }
+        for each in asked.differences
+    ]
 
 
 def facts(card: Card, tenant: Tenant) -> list[dict[str, Any]]:

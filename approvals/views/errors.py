@@ -93,4 +93,5 @@ def banner(request: HttpRequest, template: str, status: int, context: dict[str, 
     answer = render(request, template, context, status=status)
     answer["HX-Retarget"] = "#banner"
     answer["HX-Reswap"] = "innerHTML"
+    answer["HX-Reselect"] = "unset"
     return answer

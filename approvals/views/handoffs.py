@@ -7,12 +7,12 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.services import handoff_pages
-from approvals.views.access import TenantRequest, caller, need, tenant_page
+from approvals.views.access import TenantRequest, caller, need, onward, tenant_page
 from ledger.domain.errors import LedgerError
 from ledger.domain.handoffs import Outcome
 from ledger.domain.identity import Verb
@@ -61,7 +61,7 @@ def handoff_own(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
     _operated(request, handoff_id)
     services.own(caller(request), handoff_id)
     messages.success(request, "It is yours now. Others see your name on it.")
-    return redirect(_address(request, handoff_id))
+    return onward(request, _address(request, handoff_id))
 
 
 @require_POST
@@ -82,7 +82,7 @@ def handoff_close(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
         return render(request, "handoffs/handoff.html", {"page": page, "typed": typed, "errors": errors}, status=422)
     services.close(caller(request), handoff_id, Outcome(typed["outcome"]), typed["reason"])
     messages.success(request, CLOSED[typed["outcome"]])
-    return redirect(f"{_address(request, handoff_id)}?closed=1")
+    return onward(request, f"{_address(request, handoff_id)}?closed=1")
 
 
 def _operated(request: TenantRequest, handoff_id: UUID) -> None:

@@ -7,14 +7,14 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.labels import LOOKS
 from approvals.services import reconcile_pages
 from approvals.services.reconcile_pages import EffectPage
-from approvals.views.access import TenantRequest, caller, need, tenant_page
+from approvals.views.access import TenantRequest, caller, need, onward, tenant_page
 from ledger.domain.effects import EffectState
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
@@ -68,7 +68,7 @@ def effect_ask(request: TenantRequest, effect_id: UUID) -> HttpResponse:
     _operated(request, effect_id)
     answer = engine.reconcile(effect_id, actor=caller(request).actor)
     messages.info(request, f"The target answered: {LOOKS[answer]}.")
-    return redirect(_address(request, effect_id))
+    return onward(request, _address(request, effect_id))
 
 
 @require_POST
@@ -84,7 +84,7 @@ def effect_verdict(request: TenantRequest, effect_id: UUID) -> HttpResponse:
     outcome, cause = OUTCOMES[typed["verdict"]]
     effects.verdict(caller(request), effect_id, outcome, cause, typed["evidence"], typed["reference"])
     messages.success(request, SETTLED[typed["verdict"]])
-    return redirect(f"{_address(request, effect_id)}?settled=1")
+    return onward(request, f"{_address(request, effect_id)}?settled=1")
 
 
 def _operated(request: TenantRequest, effect_id: UUID) -> Effect:

@@ -1,14 +1,14 @@
-"""Addresses of the record's pages: runs, reconcile, handoffs, history."""
+"""Addresses of the record's pages: runs, reconcile, handoffs, history and its verification."""
 
 from django.urls import path
 
-from approvals.views import handoffs, history, reconcile, runs
+from approvals.views import handoffs, history, reconcile, runs, verifications
 
 urlpatterns = [
     path("runs/", runs.runs, name="runs"),
     path("runs/<uuid:run_id>/", runs.run, name="run"),
     path("runs/<uuid:run_id>/newer/<slug:part>/", runs.run_newer, name="run_newer"),
-    path("runs/<uuid:run_id>/verify/", runs.run_verify, name="run_verify"),
+    path("runs/<uuid:run_id>/verify/", verifications.run_verify, name="run_verify"),
     path("reconcile/", reconcile.reconcile, name="reconcile"),
     path("reconcile/<uuid:effect_id>/", reconcile.effect, name="effect"),
     path("reconcile/<uuid:effect_id>/ask/", reconcile.effect_ask, name="effect_ask"),
@@ -18,4 +18,7 @@ urlpatterns = [
     path("handoffs/<uuid:handoff_id>/own/", handoffs.handoff_own, name="handoff_own"),
     path("handoffs/<uuid:handoff_id>/close/", handoffs.handoff_close, name="handoff_close"),
     path("history/", history.history, name="history"),
+    path("history/verify/", verifications.history_verify, name="history_verify"),
+    path("verifications/<uuid:check_id>/", verifications.verification, name="verification"),
+    path("verifications/<uuid:check_id>/newer/", verifications.verification_newer, name="verification_newer"),
 ]

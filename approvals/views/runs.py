@@ -7,16 +7,14 @@ from uuid import UUID
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from approvals.services import run_lists, run_pages
 from approvals.services.run_lists import Filter
 from approvals.views.access import TenantRequest, tenant_page
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Status
-from ledger.services import verify
 
-FAULTS_SHOWN = 50
 PARTS = {"standing": "runs/_standing.html", "side": "runs/_side.html"}
 
 
@@ -65,14 +63,3 @@ def _sequence(text: str) -> int | None:
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
         raise LedgerError("invalid", "this page of the timeline can't be found", "Start from its first page.")
     return int(text)
-
-
-@require_POST
-@tenant_page
-def run_verify(request: TenantRequest, run_id: UUID) -> HttpResponse:
-    """Recompute the run's chain and rows, and show what was found. Writes nothing; a POST because it is work."""
-    page = run_pages.run(request.person, request.tenant, run_id)
-    report = verify.run(run_id, request.tenant.pk)
-    template = "runs/_verified.html" if request.htmx else "runs/verified.html"
-    context = {"run": page, "report": report, "faults": report.faults[:FAULTS_SHOWN]}
-    return render(request, template, context)

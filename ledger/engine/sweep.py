@@ -15,7 +15,7 @@ import structlog
 
 from ledger.domain.errors import LedgerError
 from ledger.engine import reconcile, wakes
-from ledger.services import effects, facts, grants, handoffs, leases, waits
+from ledger.services import effects, facts, grants, handoffs, leases, verifications, waits
 from ledger.services import wakes as wake_rows
 from ledger.services.contracts import writes
 from ledger.services.effects import Due
@@ -58,6 +58,7 @@ WAITS: Final = (
     Pass("wakes", wake_rows.due, wakes.run, asks_targets=True),
     Pass("effects", effects.due, _effect, asks_targets=True),
 )
+CHECKS: Final = Pass("verifications", verifications.due, verifications.advance)
 
 _hooks: Final[dict[str, Callable[[int], int]]] = {}
 
@@ -76,7 +77,7 @@ def sweep(limit: int = BATCH) -> dict[str, int]:
     """Act once on everything that is due, at most `limit` of each kind. Answers how many of each were looked at."""
     done = {each.name: _run(each, limit) for each in FACTS}
     done |= {name: _hook(name, expire, limit) for name, expire in _hooks.items()}
-    return done | {each.name: _run(each, limit) for each in WAITS}
+    return done | {each.name: _run(each, limit) for each in (*WAITS, CHECKS)}
 
 
 @writes(

@@ -24,13 +24,14 @@ from ledger.models.permissions import (
 )
 from ledger.models.processes import Heartbeat
 from ledger.models.runs import Clearance, Lease, Run, RunHead, TransitionInstance
+from ledger.models.verifications import Verification, VerifiedChain
 from ledger.models.waits import Event, EventDelivery, WaitMember, WaitSet
 from ledger.models.wakes import Decision, Wake, WakeCheck
 
 __all__ = [
     "Agent", "ApiKey", "Body", "Checkpoint", "Clearance", "Decision", "Effect", "EffectReport", "Event", "EventDelivery", "Grant", "Handoff",
     "Heartbeat", "JournalEntry", "Lease", "Membership", "Observation", "Permit", "PolicyVersion", "Record", "Run", "RunHead", "Target",
-    "TeamProfile", "Tenant", "TenantGroupPermission", "TenantHead", "TenantModel", "TenantQuerySet", "TenantUserPermission",
-    "TransitionInstance", "Unscoped", "User", "WaitMember", "WaitSet", "Wake", "WakeCheck", "Worker", "WorkflowGroupPermission", "WorkflowType",
-    "WorkflowUserPermission", "WorkflowVersion",
+    "TeamProfile", "Tenant", "TenantGroupPermission", "TenantHead", "TenantModel", "TenantQuerySet", "TenantUserPermission", "TransitionInstance",
+    "Unscoped", "User", "Verification", "VerifiedChain", "WaitMember", "WaitSet", "Wake", "WakeCheck", "Worker", "WorkflowGroupPermission",
+    "WorkflowType", "WorkflowUserPermission", "WorkflowVersion",
 ]  # fmt: skip

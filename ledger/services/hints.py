@@ -30,6 +30,7 @@ class Hint(StrEnum):
     WAKES = "ledger.tasks.drain_wakes"
     EFFECTS = "ledger.tasks.reconcile_due"
     SWEEP = "ledger.tasks.sweep"
+    CHECKS = "ledger.tasks.check_due"
 
 
 def after(change: Change) -> None:

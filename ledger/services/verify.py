@@ -6,9 +6,9 @@ and aren't compared with what is there now."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from ledger.domain import journal
@@ -21,6 +21,8 @@ from ledger.models.tables import Table, tables
 from ledger.services import facts
 from ledger.services.facts import Part, Row
 
+READINGS = 5
+"""How often a stream is checked again at most while it goes on moving."""
 _SKIPPED = frozenset({"journal_entry", "body", "event"})
 
 
@@ -39,7 +41,35 @@ class Report:
 
 
 def run(run_id: UUID, tenant_id: UUID | None = None) -> Report:
-    """Recompute everything about one run. Nothing is repaired. Raises LedgerError `not-found`."""
+    """Recompute everything about one run. Nothing is repaired. Raises LedgerError `not-found`, `busy` when it never stood still."""
+    return _steady(lambda: _run(run_id, tenant_id), _length("run_head", "run_id", run_id))
+
+
+R = TypeVar("R", "Report", "TenantReport")
+
+
+def _steady(check: Callable[[], R], length: Callable[[], int]) -> R:
+    """Rows are read after entries: faults count only when nothing was written meanwhile."""
+    report = check()
+    for _ in range(READINGS):
+        if report.intact:
+            return report
+        before = length()
+        report = check()
+        if length() == before:
+            return report
+    raise LedgerError("busy", "the record kept moving while it was checked", "Ask again.")
+
+
+def _length(record: str, key: str, stream: UUID) -> Callable[[], int]:
+    def length() -> int:
+        head = facts.read(head=Part(record, f"t.{key} = %s", (stream,))).row("head")
+        return 0 if head is None else int(head["head_seq"])
+
+    return length
+
+
+def _run(run_id: UUID, tenant_id: UUID | None) -> Report:
     read = facts.read(
         head=Part("run_head", "t.run_id = %s", (run_id,)),
         run=Part("run", "t.id = %s", (run_id,)),
@@ -80,7 +110,27 @@ class TenantReport:
 
 
 def tenant(tenant_id: UUID) -> TenantReport:
-    """Recompute a tenant's administration and events. Nothing is repaired. Raises LedgerError `not-found`."""
+    """Recompute a tenant's administration and events. Nothing is repaired. Raises LedgerError `not-found`, `busy`."""
+    report, after = administration(tenant_id), 0
+    while True:
+        received = events(tenant_id, after)
+        report = TenantReport(
+            tenant_id,
+            report.entries + received.count,
+            report.rows + received.count,
+            report.faults + received.faults,
+        )
+        if received.next is None:
+            return report
+        after = received.next
+
+
+def administration(tenant_id: UUID) -> TenantReport:
+    """The same without the events, which may be many."""
+    return _steady(lambda: _administration(tenant_id), _length("tenant_head", "tenant_id", tenant_id))
+
+
+def _administration(tenant_id: UUID) -> TenantReport:
     read = facts.read(
         head=Part("tenant_head", "t.tenant_id = %s", (tenant_id,)),
         entries=Part("journal_entry", "t.stream_id = %s", (tenant_id,), many=True, order="t.seq"),
@@ -96,8 +146,7 @@ def tenant(tenant_id: UUID) -> TenantReport:
     own = [table for table in tables().values() if table.record not in _SKIPPED and not _belongs_to_runs(table)]
     rows = {table.record: _of_tenant(table, tenant_id) for table in own}
     count, row_faults = _told(own, rows, journal.replay(entries))
-    received, event_faults = _events(tenant_id)
-    return TenantReport(tenant_id, len(entries) + received, count + received, faults + row_faults + event_faults)
+    return TenantReport(tenant_id, len(entries), count, faults + row_faults)
 
 
 def _of_tenant(table: Table, tenant_id: UUID) -> Iterable[Row]:
@@ -121,25 +170,27 @@ def _told(
     return count, faults
 
 
-def _events(tenant_id: UUID, step: int = 500) -> tuple[int, list[Fault]]:
-    """Each event is a stream of one entry: its hash, its row, and the bytes of its data."""
-    faults: list[Fault] = []
-    last, count = 0, 0
-    while True:
-        where = "t.tenant_id = %s AND t.kind = 'event' AND t.id > %s"
-        found = facts.read(
-            entries=Part("journal_entry", where, (tenant_id, last), many=True, order="t.id", limit=step)
-        ).many("entries")
-        for entry in found:
-            faults += _event(entry)
-        count += len(found)
-        if len(found) < step:
-            break
-        last = found[-1]["id"]
-    every = facts.read(events=Part("event", _UNTOLD, (tenant_id,), many=True)).many("events")
-    for row in every:
+@dataclass(frozen=True, slots=True)
+class Events:
+    """A batch of a tenant's events: how many, what is wrong with them, and after which entry the next batch begins; None after the last."""
+
+    count: int
+    faults: list[Fault]
+    next: int | None
+
+
+def events(tenant_id: UUID, after: int = 0, limit: int = 500) -> Events:
+    """A batch of a tenant's events. Each is a stream of one entry: its hash, its row, and the bytes of its data. The last batch also finds events
+    that stand in no entry."""
+    where = "t.tenant_id = %s AND t.kind = 'event' AND t.id > %s"
+    part = Part("journal_entry", where, (tenant_id, after), many=True, order="t.id", limit=limit)
+    found = facts.read(entries=part).many("entries")
+    faults = [fault for entry in found for fault in _event(entry)]
+    if len(found) == limit:
+        return Events(limit, faults, found[-1]["id"])
+    for row in facts.read(events=Part("event", _UNTOLD, (tenant_id,), many=True)).many("events"):
         faults.append(Fault(None, f"event:{row['id']}", "row-unknown", f"event {row['id']} stands in no entry"))
-    return count, faults
+    return Events(len(found), faults, None)
 
 
 _UNTOLD = "t.tenant_id = %s AND NOT EXISTS (SELECT 1 FROM ledger_journal_entry j WHERE j.stream_id = t.id)"

@@ -1,18 +1,30 @@
-// Typed text of a form with data-draft="key" survives reloads and refusals until it was
-// accepted: a 2xx answer to the form, or an element with data-draft-done="key" in a page.
+// Typed text of a form with data-draft="key" survives reloads, refusals and a crash of the tab
+// until it was accepted (a 2xx answer to the form, or an element with data-draft-done="key" in
+// a page), the person signs out, or a day has gone by.
 (() => {
   "use strict";
   const TYPED = "textarea, input[type=text], input[type=number], input[type=email], input[type=url], input:not([type])";
   const name = (key) => `draft:${document.body.dataset.user || ""}:${key}`;
   const fields = (form) => [...form.querySelectorAll(TYPED)].filter((field) => field.name && !field.hasAttribute("data-no-draft"));
+  const KEPT = 24 * 3600 * 1000;
+  const mine = () => Object.keys(localStorage).filter((key) => key.startsWith("draft:"));
   const load = (key) => {
-    try { return JSON.parse(sessionStorage.getItem(name(key))) || {}; } catch { return {}; }
-  };
-  const store = (key, draft) => {
     try {
-      if (Object.keys(draft).length) sessionStorage.setItem(name(key), JSON.stringify(draft));
-      else sessionStorage.removeItem(name(key));
+      const kept = JSON.parse(localStorage.getItem(name(key)));
+      return kept && Date.now() - kept.at < KEPT ? kept.fields : {};
+    } catch { return {}; }
+  };
+  const store = (key, fields) => {
+    try {
+      if (Object.keys(fields).length) localStorage.setItem(name(key), JSON.stringify({ at: Date.now(), fields }));
+      else localStorage.removeItem(name(key));
     } catch { /* storage full or refused: the text is still in the field */ }
+  };
+  const tidy = (every = false) => {
+    try {
+      mine().filter((key) => every || !(Date.now() - JSON.parse(localStorage.getItem(key)).at < KEPT))
+        .forEach((key) => localStorage.removeItem(key));
+    } catch { /* storage refused: nothing is kept there */ }
   };
   const save = (form) => {
     const draft = {};
@@ -49,7 +61,8 @@
   });
   document.addEventListener("htmx:load", (event) => sweep(event.detail.elt));
   document.addEventListener("submit", (event) => {
-    if (event.target.matches("[data-sign-out]")) sessionStorage.clear();
+    if (event.target.matches("[data-sign-out]")) tidy(true);
   });
+  tidy();
   sweep(document);
 })();

@@ -18,7 +18,16 @@
     if (event.detail.requestConfig.verb === "get" || !active || active === document.body) return;
     const row = active.closest("[data-row]");
     const list = row?.parentElement;
-    lost = { id: active.id, list, index: list ? [...list.children].indexOf(row) : -1 };
+    lost = { active, id: active.id, list, index: list ? [...list.children].indexOf(row) : -1 };
+  });
+  // An answer that leaves the form as it is (a banner, a toast, nothing) gives its button the focus back.
+  document.addEventListener("htmx:afterRequest", (event) => {
+    const { requestConfig, successful, xhr } = event.detail;
+    if (!lost || requestConfig.verb === "get") return;
+    if (successful && xhr.status !== 204 && xhr.getResponseHeader("HX-Retarget") !== "#banner") return;
+    const { active } = lost;
+    lost = null;
+    if (active.isConnected && (!document.activeElement || document.activeElement === document.body)) active.focus();
   });
   const onward = (was, swapped) => {
     const rows = was.list?.isConnected ? [...was.list.children] : [];

@@ -33,6 +33,7 @@ FLAGS = (
     "--disable-sync",
 )
 REFUSAL = re.compile(r"(?:the server responded with a status of|Response Status Error Code) (\d+)")
+OFFLINE = re.compile(r"net::ERR_CONNECTION_REFUSED|^htmx:(?:sendError|afterRequest)\b")
 
 
 class _Quiet(WSGIRequestHandler):
@@ -64,9 +65,10 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass
 class Console:
-    """What pages of a test complained of. `expected` are statuses that the test provokes."""
+    """What pages of a test complained of. `expected` are statuses that the test provokes; `offline` that it cuts the network."""
 
     expected: set[int] = field(default_factory=set)
+    offline: bool = False
     complaints: list[str] = field(default_factory=list)
 
     def watch(self, page: Page) -> None:
@@ -75,7 +77,8 @@ class Console:
 
     def _said(self, kind: str, text: str) -> None:
         refusal = REFUSAL.search(text)
-        if kind == "error" and not (refusal and int(refusal[1]) in self.expected):
+        known = (refusal and int(refusal[1]) in self.expected) or (self.offline and OFFLINE.search(text))
+        if kind == "error" and not known:
             self.complaints.append(text)
 
 

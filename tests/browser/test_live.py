@@ -106,6 +106,7 @@ def test_an_open_inbox_tells_what_was_decided_and_its_counts_stay_true(world: Wo
     page.goto(f"/t/{world.tenant.slug}/inbox/")
     expect(page.get_by_role("main").get_by_text("1 shown of 1 waiting")).to_be_visible()
     decide(client_of(world.bob), world, request, "approve")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     bar = page.get_by_role("link", name="1 decided meanwhile, show")
     expect(bar).to_be_visible(timeout=25_000)
     expect(page.get_by_role("main").get_by_text("0 waiting now; none of those shown still waits")).to_be_visible()

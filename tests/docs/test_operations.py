@@ -6,8 +6,10 @@ import re
 from io import StringIO
 from pathlib import Path
 
+import pytest
 from django.core.management import call_command
 
+from approvals.renderers import Asked, Difference, registry, words_for
 from ledger.models import Tenant
 from ledger.services import keys
 from tests.conventions import sources
@@ -24,3 +26,15 @@ def test_the_first_tenant_is_set_up_as_written(committed: None) -> None:
     call_command(*command[1].split(), stdout=out)
     caller = keys.authenticate(f"Bearer {out.getvalue().strip()}")
     assert caller.tenant_id == Tenant.objects.get(slug="acme").pk
+
+
+def test_the_example_of_a_renderer_registers_and_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", [*registry._registered])
+    page = sources.read(Path("docs/operations.md")).partition("## Renderers for your tools")[2]
+    found = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert found is not None
+    exec(found[1], {})
+    told = words_for(Asked("crates.ship", "depot", "crate/9", {"crate": "9"}, {"place": "quay"}))
+    assert (told.headline, told.renderer, told.note) == ("Ship crate 9 from depot", "crates.*/1", "")
+    assert told.differences == (Difference("Where it stands", "quay", "on its way"),)
+    assert words_for(Asked("crates.ship", "depot", "crate/9", {})).renderer == "default/1"

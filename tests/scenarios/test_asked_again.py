@@ -65,7 +65,10 @@ def test_a_request_after_a_denial_says_that_it_was_denied_and_why(story: Story, 
     story.decide(world.alice, "deny", "the photos show a working lamp")
     story.wake()
     story.claim("3")
-    story.commit(waiting({**APPROVAL, "effect": "second"}), propose=[{**PAY, "name": "second", "request": {**PAY["request"], "amount_minor": 900}}])
+    story.commit(
+        waiting({**APPROVAL, "effect": "second"}),
+        propose=[{**PAY, "name": "second", "request": {**PAY["request"], "amount_minor": 900}}],
+    )
     told = top(story.card(world.bob))
     assert "It was denied by Alice" in told and "the photos show a working lamp" in told
 

@@ -16,7 +16,7 @@ from approvals import receipts
 from approvals.models import ApprovalRequest, Vote
 from ledger.domain.identity import Scope, Verb
 from ledger.models import Grant, JournalEntry, User
-from ledger.services import identity
+from ledger.services import identity, verifications
 from tests.api.conftest import PREFIX, Http
 from tests.api.test_approvals import Signed
 from tests.approvals.asking import RECEIPT
@@ -213,6 +213,7 @@ def test_reading_any_address_changes_nothing_and_decides_nothing(method: str, wo
         "run_id": str(request.run_id),
         "effect_id": str(effect.pk),
         "handoff_id": str(effect.pk),
+        "check_id": str(verifications.ask(world.caller, request.run_id)),
         "workflow": "refund",
         "version": "1",
         "seq": "1",

@@ -225,7 +225,7 @@ def test_a_run_is_verified_by_a_post_that_finds_it_intact_or_says_what_is_wrong(
     run_id = approved(world)
     address = reverse("run_verify", args=[world.tenant.slug, run_id])
     client = client_of(world.charlie)
-    assert "The record is intact" in client.post(address).content.decode()
+    assert "The record is intact" in client.post(address, follow=True).content.decode()
     fragment = client.post(address, headers={"HX-Request": "true"}).content.decode()
     assert "The record is intact" in fragment and "<html" not in fragment
     with connection.cursor() as cursor:
@@ -233,7 +233,7 @@ def test_a_run_is_verified_by_a_post_that_finds_it_intact_or_says_what_is_wrong(
             "UPDATE ledger_run_head SET asks = 9 WHERE run_id = %s",
             [run_id.hex if connection.vendor == "sqlite" else run_id],
         )
-    text = client.post(address).content.decode()
+    text = client.post(address, follow=True).content.decode()
     assert "doesn’t verify" in text and "asks" in text
 
 
