@@ -36,10 +36,11 @@ def main() -> None:
         django.setup()
         from benchmarks import programme
 
+        scale = programme.Scale(options.seconds, options.waiting, options.due)
         if options.list:
-            print("\n".join(programme.names()))
+            print("\n".join(programme.names(scale)))
             return
-        rows = programme.run(server, options.only, options.seconds, Path(var) / "logs")
+        rows = programme.run(server, options.only, scale, Path(var) / "logs")
     _write(rows, partly=bool(options.only))
 
 
@@ -49,6 +50,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only", metavar="PATTERN", default="", help="measure only figures whose name this regular expression matches"
     )
+    parser.add_argument("--waiting", type=int, default=100_000, help="runs that wait")
+    parser.add_argument("--due", type=int, default=10_000, help="waits that are due at once")
     parser.add_argument("--list", action="store_true", help="only name the figures")
     parser.add_argument("--write-docs", action="store_true", help=f"write the table of {RESULT} into {documents.PAGE}")
     return parser.parse_args()

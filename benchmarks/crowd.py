@@ -7,11 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from multiprocessing.connection import Connection
 from pathlib import Path
 from uuid import UUID, uuid4
 
-import orjson
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -21,44 +19,50 @@ from benchmarks.figures import Figure, percentile
 from benchmarks.loader import Copies, golden, load
 from benchmarks.scene import WORKFLOW, Scene, Seat
 from benchmarks.wire import Inside, Wire
+from benchmarks.worker import work
 from benchmarks.yard import Yard
 from tests.postgres import PostgresServer
 
-WAITING = 100_000
 ASKED = 1_000
 STATE = 1024
 SETTLED = 5.0
 """Seconds that processes get before their rest is measured."""
 RESTED = 10.0
 PATIENCE = 20
-AT = f"at {WAITING:,} runs"
-LOADED, IDLE_BEFORE, IDLE = (
-    f"load {WAITING:,} waiting runs",
-    "rest with nothing waiting",
-    f"rest with {WAITING:,} waiting",
-)
-EVENT, APPROVAL = f"event to packet among {WAITING:,} waiting", f"approval to packet among {WAITING:,} waiting"
 
 
-def addresses(seat: Seat, run_id: UUID) -> dict[str, str]:
-    """The pages, by the figure's name."""
-    at = f"/t/{seat.slug}"
+def figures(waiting: int) -> dict[str, str]:
+    """The figures' names, beside those of pages."""
     return {
-        f"inbox {AT}": f"{at}/inbox/",
-        f"runs {AT}": f"{at}/runs/",
-        f"runs by status {AT}": f"{at}/runs/?status=waiting",
-        f"runs by workflow {AT}": f"{at}/runs/?workflow={WORKFLOW}",
-        f"runs by text {AT}": f"{at}/runs/?q=word-000003e8",
-        f"runs by id {AT}": f"{at}/runs/?q={run_id.hex[-8:]}",
-        f"run page {AT}": f"{at}/runs/{run_id}/",
-        f"history {AT}": f"{at}/history/",
-        f"history by verb {AT}": f"{at}/history/?verb=run.claim",
-        f"history by run {AT}": f"{at}/history/?run={run_id}",
+        "empty": "rest with nothing waiting",
+        "load": f"load {waiting:,} waiting runs",
+        "rest": f"rest with {waiting:,} waiting",
+        "event": f"event to packet among {waiting:,} waiting",
+        "approval": f"approval to packet among {waiting:,} waiting",
     }
 
 
-PAGES = tuple(addresses(Seat(UUID(int=0), "", "", UUID(int=0), "", ""), UUID(int=0)))
-NAMES = (LOADED, IDLE_BEFORE, IDLE, EVENT, APPROVAL, *PAGES)
+def names(waiting: int) -> list[str]:
+    """All of them."""
+    nobody = Seat(UUID(int=0), "", "", UUID(int=0), "", "")
+    return [*figures(waiting).values(), *(f"{page} at {waiting:,} runs" for page in addresses(nobody, UUID(int=0)))]
+
+
+def addresses(seat: Seat, run_id: UUID) -> dict[str, str]:
+    """The pages, by name."""
+    at = f"/t/{seat.slug}"
+    return {
+        "inbox": f"{at}/inbox/",
+        "runs": f"{at}/runs/",
+        "runs by status": f"{at}/runs/?status=waiting",
+        "runs by workflow": f"{at}/runs/?workflow={WORKFLOW}",
+        "runs by text": f"{at}/runs/?q=word-000003e8",
+        "runs by id": f"{at}/runs/?q={run_id.hex[-8:]}",
+        "run page": f"{at}/runs/{run_id}/",
+        "history": f"{at}/history/",
+        "history by verb": f"{at}/history/?verb=run.claim",
+        "history by run": f"{at}/history/?run={run_id}",
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,31 +74,35 @@ class Crowd:
     asked: Sequence[Item]
 
 
-def measure(wanted: Sequence[str], server: PostgresServer, seconds: float, logs: Path, yard: Yard) -> Iterator[Figure]:
-    """The figures that are wanted, with all of the product's processes running."""
+def measure(
+    wanted: Sequence[str], count: int, server: PostgresServer, seconds: float, logs: Path, yard: Yard
+) -> Iterator[Figure]:
+    """The figures that are wanted, with all of the product's processes running and so many waiting runs."""
+    named = {key: name for key, name in figures(count).items() if name in wanted}
     scene = Scene()
-    made = {name: golden(getattr(scene, name)(STATE)) for name in ("waiting", "asked")}
-    if IDLE_BEFORE in wanted:
+    waits, asks = golden(scene.waiting(STATE)), golden(scene.asked(STATE))
+    if "empty" in named:
         with processes.everything(logs) as (_, pid):
-            yield _rest(IDLE_BEFORE, pid, server)
+            yield _rest(named["empty"], pid, server)
     began = time.monotonic()
-    waiting = load(made["waiting"], WAITING, shift=lambda number: timedelta(seconds=-number * 0.2))
+    waiting = load(waits, count, shift=lambda number: timedelta(seconds=-number * 0.2))
     took = time.monotonic() - began
-    asked = load(made["asked"], ASKED, first=WAITING, shift=lambda number: timedelta(seconds=number))
+    asked = load(asks, ASKED, first=count + 1, shift=lambda number: timedelta(seconds=number))
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
-    if LOADED in wanted:
-        yield Figure(LOADED, WAITING / took / yard.measure(), WAITING / took, note=f"{took:.0f} s")
+    if "load" in named:
+        rate = yard.measure()
+        yield Figure(named["load"], count / took / rate, count / took, note=f"{took:.0f} s")
     crowd = Crowd(scene.seat, _items(waiting), _items(asked))
     with processes.everything(logs) as (port, pid):
-        if IDLE in wanted:
-            yield _rest(IDLE, pid, server)
-        for name, path in addresses(crowd.seat, crowd.waiting[WAITING // 2].run_id).items():
-            if name in wanted:
+        if "rest" in named:
+            yield _rest(named["rest"], pid, server)
+        for page, path in addresses(crowd.seat, crowd.waiting[count // 2].run_id).items():
+            if (name := f"{page} at {count:,} runs") in wanted:
                 yield _page(name, path, port, crowd.seat, seconds)
-        for name, begin in ((EVENT, _events), (APPROVAL, _approvals)):
-            if name in wanted:
-                yield _meetings(name, begin(crowd, port), port, crowd.seat, seconds * 5)
+        for key, begin in (("event", _events), ("approval", _approvals)):
+            if key in named:
+                yield _meetings(named[key], begin(crowd, port), port, crowd.seat, seconds * 5)
 
 
 def _items(copies: Copies) -> list[Item]:
@@ -170,7 +178,7 @@ def _meetings(name: str, begins: Iterator[Begin], port: int, seat: Seat, seconds
     """From before the request is sent until a worker, which waits with a claim, holds the packet."""
     context = multiprocessing.get_context("spawn")
     end, theirs = context.Pipe()
-    worker = context.Process(target=work, args=(theirs, port, seat.agent), daemon=True)
+    worker = context.Process(target=work, args=(theirs, port, seat.agent, claim_body(uuid4())), daemon=True)
     worker.start()
     end.recv()
     times = []
@@ -191,19 +199,3 @@ def _meetings(name: str, begins: Iterator[Begin], port: int, seat: Seat, seconds
     worker.kill()
     worker.join()
     return Figure(name, p50=percentile(times, 0.5), p99=percentile(times, 0.99), note=f"{len(times)} times")
-
-
-def work(end: Connection, port: int, headers: dict[str, str]) -> None:
-    """A worker: waits with a claim, tells which run it got and when (by the machine's monotonic clock), and waits again."""
-    wire = Wire(port, headers)
-    body = claim_body(uuid4(), wait_seconds=20)
-    wire.send("POST", "/api/v1/runs/claim", claim_body(uuid4()))
-    end.send("waiting")
-    while True:
-        status, content = wire.send("POST", "/api/v1/runs/claim", body)
-        if status == 200:
-            at = time.monotonic()
-            for packet in orjson.loads(content)["packets"]:
-                end.send((packet["run"]["id"], at))
-        elif status != 204:
-            raise AssertionError(content[:300])

@@ -17,39 +17,41 @@ from benchmarks.scene import Scene
 from benchmarks.yard import Yard
 from ledger.services import facts
 
-COUNT = 10_000
-NAMES = (f"{COUNT:,} waits due at once",)
 LONGEST = 60.0
 """Seconds after which what is left counts as left behind."""
 HEAD_START = timedelta(seconds=15)
 
 
-def measure(logs: Path, yard: Yard) -> Iterator[Figure]:
+def names(count: int) -> list[str]:
+    return [f"{count:,} waits due at once"]
+
+
+def measure(count: int, logs: Path, yard: Yard) -> Iterator[Figure]:
     """With all of the product's processes, as they are by default."""
     scene = Scene()
     made = golden(scene.timed(1024))
     with processes.everything(logs):
         now = facts.read().now
         due = made.rows["wait_member"][0]["due_at"]
-        load(made, COUNT, shift=lambda number: now + HEAD_START - due)
+        load(made, count, shift=lambda number: now + HEAD_START - due)
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
         rate = yard.measure()
         began = max(now + HEAD_START, facts.read().now)
         time.sleep((began - facts.read().now).total_seconds())
-        left, until = COUNT, time.monotonic() + LONGEST
+        left, until = count, time.monotonic() + LONGEST
         while left and time.monotonic() < until:
             time.sleep(0.25)
-            left = COUNT - _one("SELECT count(*) FROM ledger_decision")
-    yield _figure(began, left, rate)
+            left = count - _one("SELECT count(*) FROM ledger_decision")
+    yield _figure(count, began, left, rate)
 
 
-def _figure(began: datetime, left: int, rate: float) -> Figure:
+def _figure(count: int, began: datetime, left: int, rate: float) -> Figure:
     last = _one("SELECT max(decided_at) FROM ledger_decision")
     took = max((last - began).total_seconds(), 0.001) if last else LONGEST
-    per_second = (COUNT - left) / took
+    per_second = (count - left) / took
     return Figure(
-        NAMES[0],
+        names(count)[0],
         ratio=per_second / rate,
         per_second=per_second,
         p50=_late(began, 0.5),

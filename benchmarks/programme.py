@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,40 +23,47 @@ YARD_SLICE = 0.3
 """Seconds of the yardstick before and after each slice of a measurement."""
 
 
-def names() -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How many seconds a measurement takes, how many runs wait, and how many waits are due at once."""
+
+    seconds: float = 3.0
+    waiting: int = 100_000
+    due: int = 10_000
+
+
+def names(scale: Scale) -> list[str]:
     """The figures that can be measured."""
-    return ["yard", *(rate.name for rate in rates.offered()), *crowd.NAMES, *due.NAMES]
+    return ["yard", *(rate.name for rate in rates.offered()), *crowd.names(scale.waiting), *due.names(scale.due)]
 
 
-def run(server: PostgresServer, only: str, seconds: float, logs: Path) -> list[dict[str, Any]]:
+def run(server: PostgresServer, only: str, scale: Scale, logs: Path) -> list[dict[str, Any]]:
     """Measure what matches, print each row as it comes, and answer all of them."""
-    wanted = [name for name in names() if re.search(only, name)]
+    wanted = [name for name in names(scale) if re.search(only, name)]
     own_database(server, MIGRATED, "template1")
     call_command("migrate", verbosity=0)
     print(heading(), flush=True)
     rows = []
     yard = Yard(server.url, YARD_SLICE)
-    for figure in _measured(server, wanted, seconds, logs, yard):
+    for figure in _measured(server, wanted, scale, logs, yard):
         rows.append(figure.row())
         print(line(rows[-1]), flush=True)
     return rows
 
 
-def _measured(
-    server: PostgresServer, wanted: Sequence[str], seconds: float, logs: Path, yard: Yard
-) -> Iterator[Figure]:
+def _measured(server: PostgresServer, wanted: Sequence[str], scale: Scale, logs: Path, yard: Yard) -> Iterator[Figure]:
     yard.measure()
     if "yard" in wanted:
         yield _yard(yard)
     if some := [rate for rate in rates.offered() if rate.name in wanted]:
         own_database(server, "rates")
-        yield from rates.Rates(yard, seconds, logs).measure(some)
-    if some := [name for name in crowd.NAMES if name in wanted]:
+        yield from rates.Rates(yard, scale.seconds, logs).measure(some)
+    if some := [name for name in crowd.names(scale.waiting) if name in wanted]:
         own_database(server, "crowd")
-        yield from crowd.measure(some, server, seconds, logs, yard)
-    if some := [name for name in due.NAMES if name in wanted]:
+        yield from crowd.measure(some, scale.waiting, server, scale.seconds, logs, yard)
+    if set(due.names(scale.due)) & set(wanted):
         own_database(server, "due")
-        yield from due.measure(logs, yard)
+        yield from due.measure(scale.due, logs, yard)
 
 
 def _yard(yard: Yard) -> Figure:

@@ -30,4 +30,8 @@ class JournalEntry(Record):
             models.UniqueConstraint(fields=["stream_id", "seq"], name="journal_seq_unique"),
             within("kind", Kind, "journal_kind_known"),
         ]
-        indexes = [models.Index(fields=["tenant", "-at"], name="journal_newest")]
+        indexes = [
+            models.Index(fields=["tenant", "-at"], name="journal_newest"),
+            models.Index(fields=["tenant", "verb", "-id"], name="journal_by_verb"),
+            models.Index(fields=["tenant", "actor", "-id"], name="journal_by_actor"),
+        ]
