@@ -40,6 +40,9 @@ def main() -> None:
         if options.list:
             print("\n".join(programme.names(scale)))
             return
+        if options.profile:
+            programme.profile(server, options.profile)
+            return
         rows = programme.run(server, options.only, scale, Path(var) / "logs")
     _write(rows, partly=bool(options.only))
 
@@ -53,6 +56,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--waiting", type=int, default=100_000, help="runs that wait")
     parser.add_argument("--due", type=int, default=10_000, help="waits that are due at once")
     parser.add_argument("--list", action="store_true", help="only name the figures")
+    parser.add_argument(
+        "--profile", metavar="VERB", default="", help="instead of measuring, say where a verb's CPU time goes"
+    )
     parser.add_argument("--write-docs", action="store_true", help=f"write the table of {RESULT} into {documents.PAGE}")
     return parser.parse_args()
 

@@ -250,6 +250,8 @@ class Verb:
     over_http: OverHttp | None
     one_run: bool = False
     """All acts of a client are on one run."""
+    most: int = 1_000
+    """How many a second there may be: so many runs are loaded. A measurement whose runs are used up ends early."""
 
 
 VERBS = {
@@ -259,5 +261,5 @@ VERBS = {
     "permit + settle": Verb("proposed", permit, http_permit),
     "event": Verb("waiting", event, http_event),
     "wake": Verb("waking", wake, None),
-    "decide": Verb("asked", decided, http_decide),
+    "decide": Verb("asked", decided, http_decide, most=400),
 }

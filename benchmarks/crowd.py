@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from multiprocessing.connection import Connection
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -29,6 +30,8 @@ SETTLED = 5.0
 """Seconds that processes get before their rest is measured."""
 RESTED = 10.0
 PATIENCE = 20
+FEWEST = 20
+"""Times that a meeting is measured at least."""
 
 
 def figures(waiting: int) -> dict[str, str]:
@@ -100,9 +103,8 @@ def measure(
         for page, path in addresses(crowd.seat, crowd.waiting[count // 2].run_id).items():
             if (name := f"{page} at {count:,} runs") in wanted:
                 yield _page(name, path, port, crowd.seat, seconds)
-        for key, begin in (("event", _events), ("approval", _approvals)):
-            if key in named:
-                yield _meetings(named[key], begin(crowd, port), port, crowd.seat, seconds * 5)
+        if "event" in named or "approval" in named:
+            yield from _all_meetings(named, crowd, port, seconds * 5)
 
 
 def _items(copies: Copies) -> list[Item]:
@@ -174,13 +176,24 @@ def _approvals(crowd: Crowd, port: int) -> Iterator[Begin]:
         yield request.run_id, lambda path=path, body=body: expect(wire.send("POST", path, body), 200)  # type: ignore[misc]
 
 
-def _meetings(name: str, begins: Iterator[Begin], port: int, seat: Seat, seconds: float) -> Figure:
-    """From before the request is sent until a worker, which waits with a claim, holds the packet."""
+def _all_meetings(named: dict[str, str], crowd: Crowd, port: int, seconds: float) -> Iterator[Figure]:
+    """With one worker throughout: the server goes on with the claim of one that is gone, and gives it a run."""
     context = multiprocessing.get_context("spawn")
     end, theirs = context.Pipe()
-    worker = context.Process(target=work, args=(theirs, port, seat.agent, claim_body(uuid4())), daemon=True)
+    worker = context.Process(target=work, args=(theirs, port, crowd.seat.agent, claim_body(uuid4())), daemon=True)
     worker.start()
-    end.recv()
+    try:
+        end.recv()
+        for key, begin in (("event", _events), ("approval", _approvals)):
+            if key in named:
+                yield _meetings(named[key], begin(crowd, port), end, seconds)
+    finally:
+        worker.kill()
+        worker.join()
+
+
+def _meetings(name: str, begins: Iterator[Begin], end: Connection, seconds: float) -> Figure:
+    """From before the request is sent until the worker, which waits with a claim, holds the packet."""
     times = []
     until = time.monotonic() + seconds
     for number, (run_id, begin) in enumerate(begins):
@@ -194,8 +207,6 @@ def _meetings(name: str, begins: Iterator[Begin], port: int, seat: Seat, seconds
         if got != str(run_id):
             raise AssertionError(f"the worker got {got} instead of {run_id}")
         times.append(at - began)
-        if at > until and len(times) >= 20:
+        if at > until and len(times) >= FEWEST:
             break
-    worker.kill()
-    worker.join()
     return Figure(name, p50=percentile(times, 0.5), p99=percentile(times, 0.99), note=f"{len(times)} times")

@@ -13,7 +13,7 @@ import psycopg
 from django.core.management import call_command
 from django.db import connection
 
-from benchmarks import crowd, due, rates
+from benchmarks import crowd, due, profiles, rates
 from benchmarks.figures import Figure, heading, line, percentile
 from benchmarks.yard import Yard
 from tests.postgres import PostgresServer
@@ -49,6 +49,13 @@ def run(server: PostgresServer, only: str, scale: Scale, logs: Path) -> list[dic
         rows.append(figure.row())
         print(line(rows[-1]), flush=True)
     return rows
+
+
+def profile(server: PostgresServer, verb: str) -> None:
+    """Say where a verb's CPU time goes, in process."""
+    own_database(server, MIGRATED, "template1")
+    call_command("migrate", verbosity=0)
+    profiles.profile(verb)
 
 
 def _measured(server: PostgresServer, wanted: Sequence[str], scale: Scale, logs: Path, yard: Yard) -> Iterator[Figure]:

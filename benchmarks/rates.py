@@ -27,7 +27,6 @@ COUNTS = {1024: (1, 4, 8), 4096: (1, 8)}
 SLICES = 3
 COUNTED = 4
 """Acts whose statements are counted: the fewest of all but the first, which may note a key's use or send a hint."""
-MOST_A_SECOND = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ class Rates:
 
     def _one(self, rate: Rate, clients: Clients, port: int, pid: int) -> Figure:
         verb = VERBS[rate.verb]
-        each = 1 if verb.one_run else int(self.seconds * MOST_A_SECOND / rate.clients) + COUNTED
+        each = 1 if verb.one_run else int(self.seconds * verb.most / rate.clients) + COUNTED
         items = self.items(verb, rate.size, each * rate.clients + COUNTED)
         trips = self._trips(rate, verb, items[-COUNTED:])
         seat = self.scenes[rate.size].seat
@@ -140,7 +139,7 @@ def counted(acts: Acts) -> int:
 
 def _figure(name: str, laps: Sequence[Sequence[Lap]], yards: Sequence[float], cpu: float, trips: int) -> Figure:
     times = [each for slice_ in laps for lap in slice_ for each in lap.times]
-    rates = [sum(len(lap.times) / lap.elapsed for lap in slice_ if lap.times) for slice_ in laps]
+    rates = [sum(len(lap.times) / lap.elapsed for lap in slice_) for slice_ in laps if all(lap.times for lap in slice_)]
     per_second = sum(rates) / len(rates)
     return Figure(
         name=name,

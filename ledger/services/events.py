@@ -115,7 +115,7 @@ def _look(event_id: UUID) -> tuple[int, bool]:
 def _fitting(state: str, and_: str = "TRUE") -> str:
     """The members in a state that a stored event fits, with their runs: SQL with the event's id for each part."""
     return " UNION ALL ".join(
-        f"SELECT m.id, m.run_id FROM ledger_event e JOIN ledger_wait_member m ON {MATCHES} AND {subject}"
+        f"SELECT m.id AS id, m.run_id AS run_id FROM ledger_event e JOIN ledger_wait_member m ON {MATCHES} AND {subject}"
         f" WHERE e.id = %s AND m.state = '{state}' AND {and_}"
         for subject in BY_SUBJECT
     )

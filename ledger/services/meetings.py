@@ -47,7 +47,7 @@ def unmet(limit: int, since: datetime | None = None) -> list[UUID]:
     floor = UUID(int=0) if since is None else first_id(since)
     kept = f"e.keep_until > {facts.clock()} AND {NOT_CONSUMED}"
     pairs = " UNION ".join(
-        f"SELECT m.id FROM ledger_event e JOIN ledger_wait_member m ON {MATCHES} AND {subject}"
+        f"SELECT m.id AS id FROM ledger_event e JOIN ledger_wait_member m ON {MATCHES} AND {subject}"
         f" WHERE {younger}.id >= %s AND m.state = 'open' AND {kept}"
         for younger in ("e", "m")
         for subject in BY_SUBJECT

@@ -38,12 +38,12 @@ class Crowd:
             name: golden(getattr(self.scene, name)(SIZE))
             for name in ("waiting", "asked", "timed", "running", "waking", "ready")
         }
-        self.waiting = load(made["waiting"], 3_000, shift=lambda number: -AGO - timedelta(seconds=number))
+        self.waiting = load(made["waiting"], 2_500, shift=lambda number: -AGO - timedelta(seconds=number))
         self.asked = load(made["asked"], 1_500, first=10_001, shift=lambda number: -AGO - timedelta(seconds=number))
-        load(made["timed"], 1_500, first=20_001, shift=lambda number: -AGO / 2)
-        load(made["running"], 1_500, first=30_001)
-        self.waking = load(made["waking"], 20, first=40_001)
-        load(made["ready"], 20, first=50_001)
+        load(made["timed"], 1_200, first=20_001, shift=lambda number: -AGO / 2)
+        load(made["running"], 1_200, first=30_001)
+        self.waking = load(made["waking"], 1_200, first=40_001, shift=lambda number: -AGO)
+        load(made["ready"], 1_200, first=50_001)
         for number in range(KEPT):
             events.receive(self.caller, EventSpec("/shop", uuid4().hex, EVENT_TYPE, f"nobody-{number}"))
         with connection.cursor() as cursor:

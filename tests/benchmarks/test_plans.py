@@ -87,7 +87,7 @@ PAGES: dict[str, Act] = {
 }
 COUNTING: dict[str, Act] = {
     "runs": lambda crowd: run_lists.runs(crowd.person, crowd.tenant, Filter()),
-    "runs by status": lambda crowd: run_lists.runs(crowd.person, crowd.tenant, Filter(status="waiting")),
+    "runs by status": lambda crowd: run_lists.runs(crowd.person, crowd.tenant, Filter(status="completed")),
     "runs by workflow": lambda crowd: run_lists.runs(crowd.person, crowd.tenant, Filter(workflow=WORKFLOW)),
     "badge of the inbox": lambda crowd: inbox.pending_for(crowd.person, crowd.tenant).order_by()[: MOST + 1].count(),
     "badge of reconcile": lambda crowd: (
