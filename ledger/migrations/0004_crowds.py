@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ledger", "0002_heartbeat")]
+    dependencies = [("ledger", "0003_checkpoint_note")]
 
     operations = [
         migrations.AddIndex(
