@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 N ?= 100
-BENCH_SECONDS ?= 4
+BENCH_SECONDS ?= 2
 POINTS ?= all
 WORKERS ?= 2
 BIN := .venv/bin

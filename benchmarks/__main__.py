@@ -5,64 +5,71 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from dataclasses import asdict
+import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
+from benchmarks import documents
 from tests.postgres import PostgresServer
 
-ROUNDS = 3
+RESULT = Path("var/bench.json")
 
 
 def main() -> None:
-    """Each figure is the median of three rounds; the yardstick is measured before and after every one."""
+    """Measure what is asked for, or write the table that was measured into the documentation."""
+    options = _options()
+    if options.write_docs:
+        documents.write(json.loads(RESULT.read_text()))
+        return
+    with PostgresServer() as server, tempfile.TemporaryDirectory() as var:
+        os.environ |= {
+            "DATABASE_URL": server.url,
+            "DJANGO_SETTINGS_MODULE": "resumeapp.settings",
+            "RESUMEAPP_MODE": "test",
+            "RESUMEAPP_LOG_LEVEL": "WARNING",
+            "RESUMEAPP_VAR": var,
+        }
+        os.environ.pop("RESUMEAPP_PROCESS", None)
+        import django
+
+        django.setup()
+        from benchmarks import programme
+
+        scale = programme.Scale(options.seconds, options.waiting, options.due)
+        if options.list:
+            print("\n".join(programme.names(scale)))
+            return
+        if options.profile:
+            programme.profile(server, options.profile)
+            return
+        rows = programme.run(server, options.only, scale, Path(var) / "logs")
+    _write(rows, partly=bool(options.only))
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=4.0, help="length of one measurement")
-    options = parser.parse_args()
-    with PostgresServer() as server:
-        os.environ |= {"DATABASE_URL": server.url, "RESUMEAPP_MODE": "test", "RESUMEAPP_LOG_LEVEL": "WARNING"}
-        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "resumeapp.settings")
-        rows = measured(server.url, options.seconds)
-    show(rows)
-    path = Path("var/bench.json")
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(rows, indent=1))
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of one measurement of a rate")
+    parser.add_argument(
+        "--only", metavar="PATTERN", default="", help="measure only figures whose name this regular expression matches"
+    )
+    parser.add_argument("--waiting", type=int, default=100_000, help="runs that wait")
+    parser.add_argument("--due", type=int, default=10_000, help="waits that are due at once")
+    parser.add_argument("--list", action="store_true", help="only name the figures")
+    parser.add_argument(
+        "--profile", metavar="VERB", default="", help="instead of measuring, say where a verb's CPU time goes"
+    )
+    parser.add_argument("--write-docs", action="store_true", help=f"write the table of {RESULT} into {documents.PAGE}")
+    return parser.parse_args()
 
 
-def measured(url: str, seconds: float) -> list[dict[str, object]]:
-    """The rows of the table: name, ratio to the yardstick, p50 and p99 and CPU in milliseconds, statements."""
-    import django
-
-    django.setup()
-    from django.core.management import call_command
-
-    from benchmarks import commits, yard
-
-    call_command("migrate", verbosity=0)
-    rows: list[dict[str, object]] = []
-    for size in (1024, 4096):
-        rounds = []
-        for _ in range(ROUNDS):
-            before = yard.measure(url, seconds / 2)
-            found = commits.measure(seconds, size)
-            after = yard.measure(url, seconds / 2)
-            rounds.append((found.per_second / ((before.per_second + after.per_second) / 2), found, before))
-        ratio, found, before = sorted(rounds, key=lambda one: one[0])[ROUNDS // 2]
-        if size == 1024:
-            rows.append({"name": "yard", "ratio": 1.0, **asdict(before), "trips": 1})
-        trips = commits.trips(size)
-        rows.append(
-            {"name": f"commit in-process 1 {size // 1024} KiB", "ratio": ratio, **asdict(found), "trips": trips}
-        )
-    return rows
-
-
-def show(rows: list[dict[str, object]]) -> None:
-    print(f"{'':34}{'ratio':>7}{'per s':>9}{'p50 ms':>9}{'p99 ms':>9}{'cpu ms':>9}{'trips':>7}")
-    for row in rows:
-        print(
-            f"{row['name']!s:34}{row['ratio']:7.2f}{row['per_second']:9.0f}{row['p50']:9.2f}{row['p99']:9.2f}"
-            f"{row['cpu']:9.2f}{row['trips']!s:>7}"
-        )
+def _write(rows: list[dict[str, Any]], *, partly: bool) -> None:
+    """A part of the figures replaces those of the same names; a whole run replaces all."""
+    RESULT.parent.mkdir(exist_ok=True)
+    kept = json.loads(RESULT.read_text()) if partly and RESULT.exists() else []
+    found = {row["name"]: row for row in [*kept, *rows]}
+    RESULT.write_text(json.dumps(list(found.values()), indent=1) + "\n")
+    print(f"{len(rows)} figures in {RESULT}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -88,6 +88,7 @@ class Effect(Record):
                 condition=Q(state__in=[EffectState.IN_FLIGHT, EffectState.UNKNOWN]),
             ),
             models.Index(fields=["tenant", "state", "due_at"], name="effect_by_state"),
+            models.Index(fields=["tenant"], name="effect_disputed", condition=Q(disputed=True)),
         ]
 
 

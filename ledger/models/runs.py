@@ -74,6 +74,7 @@ class RunHead(Record):
         indexes = [
             models.Index(fields=["workflow", "moved_at"], name="run_ready", condition=Q(status=Status.READY)),
             models.Index(fields=["tenant", "status", "-moved_at"], name="run_by_status"),
+            models.Index(fields=["tenant", "-moved_at", "-run"], name="run_moved"),
         ]
 
 

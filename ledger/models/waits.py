@@ -76,7 +76,7 @@ class WaitMember(Record):
                 condition=Q(state=MemberState.OPEN, kind=MemberKind.EVENT),
             ),
             models.Index(
-                fields=["tenant", "event_type"],
+                fields=["tenant", "event_type", "event_subject"],
                 name="member_closed",
                 condition=Q(state=MemberState.CLOSED, kind=MemberKind.EVENT),
             ),

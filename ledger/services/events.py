@@ -36,6 +36,10 @@ SHAPE = (
 )
 """A wait member `m` has the shape of an event `e`."""
 
+BY_SUBJECT = ("m.event_subject = e.subject", "m.event_subject = '' AND e.subject <> ''")
+"""The two ways in which subjects meet, each for a part of a UNION: joined by OR no index on a subject is searched, and an event reads every wait for
+its type, or a wait every event."""
+
 NOT_CONSUMED = "NOT EXISTS (SELECT 1 FROM ledger_event_delivery d WHERE d.event_id = e.id AND d.run_id = m.run_id)"
 LOOKED_AT = 100
 
@@ -110,25 +114,28 @@ def receive(caller: Caller, spec: EventSpec) -> Received:
 
 def _look(event_id: UUID) -> tuple[int, bool]:
     """Deliver a stored event to every run that waits for it. Answers how many took it, and whether a wait of its shape has closed."""
-    shaped = f"FROM ledger_event e JOIN ledger_wait_member m ON {meets()} WHERE e.id = %s"
-    open_ones = f"{shaped} AND m.state = 'open' AND {NOT_CONSUMED} ORDER BY m.id LIMIT {LOOKED_AT}"
+    open_ones = f"({_fitting('open', NOT_CONSUMED)} ORDER BY id LIMIT {LOOKED_AT}) f"
+    both = (event_id,) * len(BY_SUBJECT)
     read, views = run_views(
-        f"SELECT DISTINCT f.run_id AS id FROM (SELECT m.run_id {open_ones}) f",
-        (event_id,),
-        fitting=Part(
-            "wait_member",
-            f"t.id IN (SELECT f.id FROM (SELECT m.id {open_ones}) f)",
-            (event_id,),
-            many=True,
-            order="t.id",
-        ),
-        closed=Part("wait_member", f"t.id = (SELECT m.id {shaped} AND m.state = 'closed' LIMIT 1)", (event_id,)),
+        f"SELECT DISTINCT f.run_id AS id FROM {open_ones}",
+        both,
+        fitting=Part("wait_member", f"t.id IN (SELECT f.id FROM {open_ones})", both, many=True, order="t.id"),
+        closed=Part("wait_member", f"t.id = (SELECT f.id FROM ({_fitting('closed')} LIMIT 1) f)", both),
     )
     members: dict[UUID, list[UUID]] = {}
     for row in read.many("fitting"):
         members.setdefault(row["run_id"], []).append(row["id"])
     taken = sum(_deliver_once(run_id, fitting, event_id, views.get(run_id)) for run_id, fitting in members.items())
     return taken, read.row("closed") is not None
+
+
+def _fitting(state: str, and_: str = "TRUE") -> str:
+    """The members in a state that a stored event fits, with their runs: SQL with the event's id for each part."""
+    return " UNION ALL ".join(
+        f"SELECT m.id AS id, m.run_id AS run_id FROM ledger_event e JOIN ledger_wait_member m ON {meets()} AND {subject}"
+        f" WHERE e.id = %s AND m.state = '{state}' AND {and_}"
+        for subject in BY_SUBJECT
+    )
 
 
 def _deliver_once(run_id: UUID, members: Sequence[UUID], event_id: UUID, view: RunView | None) -> bool:
@@ -185,29 +192,17 @@ def deliver(run_id: UUID, member_id: UUID, event_id: UUID, view: RunView | None 
 
 def early_parts(run_id: UUID) -> dict[str, Part]:
     """The first open member of a run for which an event is kept, and the oldest such event."""
-    meeting = (
-        f"FROM ledger_wait_member m JOIN ledger_event e ON {meets()} WHERE m.run_id = %s AND m.state = 'open'"
-        f" AND e.keep_until > {facts.clock()} AND {NOT_CONSUMED} ORDER BY m.ordinal, e.received_at, e.id LIMIT 1"
+    meetings = " UNION ALL ".join(
+        "SELECT m.id AS member_id, m.ordinal, e.id AS event_id, e.received_at"
+        f" FROM ledger_wait_member m JOIN ledger_event e ON {meets()} AND {subject} WHERE m.run_id = %s AND m.state = 'open'"
+        f" AND e.keep_until > {facts.clock()} AND {NOT_CONSUMED}"
+        for subject in BY_SUBJECT
     )
+    first = f"FROM ({meetings}) f ORDER BY f.ordinal, f.received_at, f.event_id LIMIT 1"
     return {
-        "early_member": Part("wait_member", f"t.id = (SELECT m.id {meeting})", (run_id,), many=True),
-        "early_event": Part("event", f"t.id = (SELECT e.id {meeting})", (run_id,), many=True),
+        "early_member": Part("wait_member", f"t.id = (SELECT f.member_id {first})", (run_id,) * 2, many=True),
+        "early_event": Part("event", f"t.id = (SELECT f.event_id {first})", (run_id,) * 2, many=True),
     }
-
-
-def unmet(limit: int) -> list[UUID]:
-    """Runs that wait for an event which is there: what a death between the two looks left apart."""
-    read = facts.read(
-        members=Part(
-            "wait_member",
-            "t.state = 'open' AND t.kind = 'event' AND EXISTS (SELECT 1 FROM ledger_wait_member m JOIN ledger_event e"
-            f" ON {meets()} WHERE m.id = t.id AND e.keep_until > {facts.clock()} AND {NOT_CONSUMED})",
-            many=True,
-            order="t.id",
-            limit=limit,
-        )
-    )
-    return list(dict.fromkeys(row["run_id"] for row in read.many("members")))
 
 
 def _check(spec: EventSpec) -> None:

@@ -17,6 +17,11 @@ def new_id(now: datetime) -> UUID:
     return UUID(int=value)
 
 
+def first_id(at: datetime) -> UUID:
+    """Below every id that was minted from this moment on, and not below any that was minted a millisecond before."""
+    return UUID(int=int(at.timestamp() * 1000) << 80)
+
+
 def minter(now: datetime) -> Callable[[], UUID]:
     """A source of ids for one call."""
     return lambda: new_id(now)

@@ -12,11 +12,13 @@ from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow
 from ledger.domain.views import RunView
 from ledger.domain.waits import Asked, Outcome
-from ledger.services import events, facts, ports, writer
+from ledger.services import events, facts, meetings, ports, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part
 from ledger.services.views import run_view
+
+_looks = meetings.Looks()
 
 
 def ask(draft: Draft, view: RunView, effect: EffectRow, by: datetime, reason: str = "asked") -> Asked:
@@ -104,4 +106,4 @@ def due(limit: int) -> list[UUID]:
 
 def for_events(limit: int) -> list[UUID]:
     """Runs with an open event member that a kept event matches: joins what a death left apart."""
-    return events.unmet(limit)
+    return _looks.unmet(limit)

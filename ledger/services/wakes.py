@@ -173,14 +173,12 @@ def reconsider(run_id: UUID) -> bool:
 
 
 def outdated(limit: int) -> list[UUID]:
-    """Ready runs whose workflow had a version registered after they were cleared."""
-    newer = (
-        "SELECT 1 FROM ledger_run_head h JOIN ledger_workflow_version v ON v.workflow_id = h.workflow_id"
-        " WHERE h.run_id = t.run_id AND v.created_at > t.opened_at"
+    """Ready runs whose workflow had a version registered after they were cleared, which is when they became ready."""
+    since = (
+        "SELECT h.clearance_id FROM ledger_workflow_version v JOIN ledger_run_head h"
+        f" ON h.workflow_id = v.workflow_id AND h.status = 'ready' AND h.moved_at < v.created_at LIMIT {limit}"
     )
     read = facts.read(
-        clearances=Part(
-            "clearance", f"t.state = 'live' AND EXISTS ({newer})", many=True, order="t.opened_at", limit=limit
-        )
+        clearances=Part("clearance", f"t.state = 'live' AND t.id IN ({since})", many=True, order="t.opened_at")
     )
     return [row["run_id"] for row in read.many("clearances")]

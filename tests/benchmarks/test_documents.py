@@ -1,0 +1,47 @@
+"""The measured table in the documentation: written between its marks, and nothing else of the page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import documents
+from benchmarks.figures import Figure, percentile
+from tests.conventions.sources import ROOT
+
+ROWS = [
+    Figure("commit in-process 1", ratio=0.4, per_second=1234.5, p50=0.7, p99=1.5, cpu_ms=0.55, trips=2).row(),
+    Figure("rest with nothing waiting", note="210 MB").row(),
+]
+
+
+def page(table: str) -> str:
+    return f"# Speed\nBefore.\n{documents.BEGIN}\n{table}\n{documents.END}\nAfter.\n"
+
+
+def test_a_page_without_a_place_for_figures_is_refused() -> None:
+    with pytest.raises(ValueError, match="no place"):
+        documents.written("# Speed\n", ROWS)
+
+
+def test_the_table_replaces_the_one_before_and_nothing_else() -> None:
+    made = documents.written(page("old"), ROWS)
+    assert made.startswith("# Speed\nBefore.\n") and made.endswith("\nAfter.\n") and "old" not in made
+    assert "| commit in-process 1 | 0.40 | 1,234 | 0.70 | 1.50 | 0.55 | 2 |  |" in made
+    assert documents.written(made, ROWS) == made
+
+
+def test_the_documentation_has_a_place_for_figures() -> None:
+    text = (ROOT / documents.PAGE).read_text()
+    assert documents.written(text, ROWS)
+
+
+def test_a_percentile_of_few_times_is_one_of_them() -> None:
+    assert percentile([0.003, 0.001, 0.002], 0.5) == 2 and percentile([0.001], 0.99) == 1
+
+
+def test_figures_can_be_kept_as_json() -> None:
+    assert json.loads(json.dumps(ROWS)) == ROWS
+    assert Path(documents.PAGE).suffix == ".md"
