@@ -27,7 +27,7 @@ def pending_for(user: User, tenant: Tenant) -> QuerySet[ApprovalRequest]:
         _counts(user, teams),
         ~Exists(voted),
         state=RequestState.PENDING,
-        decide_by__gt=facts.read().now,
+        decide_by__gt=RawSQL(facts.clock(), ()),
         workflow__in=mine.values("pk"),
         workflow_id__in=approvable.values("pk"),
     )

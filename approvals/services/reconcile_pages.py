@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 from django.http import Http404
 from django.urls import reverse
@@ -100,7 +101,7 @@ def waiting_for(user: User, tenant: Tenant) -> QuerySet[Effect]:
 
 
 def _unknown(tenant: Tenant) -> QuerySet[Effect]:
-    now = facts.read().now
+    now = RawSQL(facts.clock(), ())
     rows: QuerySet[Effect] = Effect.objects.of(tenant).filter(
         Q(state=EffectState.UNKNOWN) | Q(state=EffectState.IN_FLIGHT, answer_by__lt=now) | Q(disputed=True)
     )
