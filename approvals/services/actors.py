@@ -27,7 +27,9 @@ def names(tenant_id: UUID, actors: Iterable[str]) -> Callable[[str], str]:
             kinds[kind].add(found)
     agents = Agent.objects.of(tenant_id).filter(pk__in=kinds["agent"]).values_list("pk", "name")
     people = User.objects.filter(pk__in=kinds["person"], memberships__tenant_id=tenant_id).values_list("pk", "name")
-    known = dict(agents.union(people)) if kinds["agent"] and kinds["person"] else dict(agents if kinds["agent"] else people)
+    known = (
+        dict(agents.union(people)) if kinds["agent"] and kinds["person"] else dict(agents if kinds["agent"] else people)
+    )
 
     def name(actor: str) -> str:
         kind, _, row = actor.partition(":")

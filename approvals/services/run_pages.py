@@ -135,7 +135,7 @@ def _read(user: User, tenant: Tenant, run_id: UUID, before: int | None) -> RunPa
         attributes=_attributes(head),
         owner=_owner(head),
         next=_next(head, view.clearance),
-        wait=run_parts.wait(tenant, run_id, effects, by_effect),
+        wait=run_parts.wait(tenant, run_id, effects, by_effect, view.now),
         wakes=run_parts.wakes(tenant, run_id, {key: line["name"] for key, line in named.items()}),
         effects=lines,
         more_effects=len(found) > MOST_EFFECTS,
@@ -242,7 +242,11 @@ def _owner(head: RunHead) -> tuple[Fact, ...]:
     if lease is None:
         return (Fact("Worker", "none yet"), fence)
     return (
-        Fact("Worker", shown(name) or f"worker {lease.worker_id.hex[-8:]}", note="" if lease.active else "no longer holds it"),
+        Fact(
+            "Worker",
+            shown(name) or f"worker {lease.worker_id.hex[-8:]}",
+            note="" if lease.active else "no longer holds it",
+        ),
         Fact("Version", shown(lease.version)),
         Fact("Code", shown(code), mono=True),
         fence,

@@ -73,6 +73,8 @@ class WaitLine:
     title: str
     deadline: datetime
     does: str
+    passed: int
+    """How much of the time from its opening to its deadline is over, in per cent."""
     members: tuple[MemberLine, ...]
 
 
@@ -123,7 +125,7 @@ def _wake(decision: Decision, checks: Sequence[WakeCheck], names: Mapping[str, s
         rule=decision.rule_version,
         facts=bytes(decision.facts_digest).hex()[:12],
         transition=shown(decision.transition),
-        checks=tuple(_check(check, names) for check in checks),
+        checks=tuple(_check(check, names) for check in sorted(checks, key=lambda check: check.answer == "pass")),
         passed=sum(check.answer == "pass" for check in checks),
     )
 
@@ -142,7 +144,9 @@ def _check(check: WakeCheck, names: Mapping[str, str]) -> CheckLine:
     )
 
 
-def wait(tenant: Tenant, run_id: UUID, effects: Mapping[UUID, Any], requests: Mapping[UUID, UUID]) -> WaitLine | None:
+def wait(
+    tenant: Tenant, run_id: UUID, effects: Mapping[UUID, Any], requests: Mapping[UUID, UUID], now: datetime
+) -> WaitLine | None:
     """The newest wait with its members; `requests` are the requests of the effects that are waited for."""
     newest_first = WaitSet.objects.of(tenant).filter(run_id=run_id).order_by("-opened_at", "-pk")
     rows = WaitMember.objects.of(tenant).filter(wait_id=Subquery(newest_first.values("pk")[:1]))
@@ -163,6 +167,7 @@ def wait(tenant: Tenant, run_id: UUID, effects: Mapping[UUID, Any], requests: Ma
         title=title.get(newest.internal, mode if len(members) > 1 else ""),
         deadline=ends,
         does=DEADLINES[action],
+        passed=_passed(newest.opened_at, ends, now),
         members=tuple(
             MemberLine(
                 what=shown(member_words(member, names)),
@@ -175,6 +180,11 @@ def wait(tenant: Tenant, run_id: UUID, effects: Mapping[UUID, Any], requests: Ma
             for member in members
         ),
     )
+
+
+def _passed(opened: datetime, ends: datetime, now: datetime) -> int:
+    whole = (ends - opened).total_seconds()
+    return max(0, min(100, round(100 * (now - opened).total_seconds() / whole))) if whole > 0 else 100
 
 
 def _where(tenant: Tenant, member: WaitMember, requests: Mapping[UUID, UUID]) -> str:

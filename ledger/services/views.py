@@ -74,7 +74,20 @@ def run_view(run_id: UUID, tenant_id: UUID | None = None, **extra: Part) -> RunV
     return to_view(read, tenant_id, (*port_parts, *extra))
 
 
-_TELLING = ("head", "run", "tenant", "lease", "clearance", "effects", "targets", "wait", "members", "wake", "policy", "handoff")
+_TELLING = (
+    "head",
+    "run",
+    "tenant",
+    "lease",
+    "clearance",
+    "effects",
+    "targets",
+    "wait",
+    "members",
+    "wake",
+    "policy",
+    "handoff",
+)
 _ENDED = ("head", "run", "tenant")
 
 

@@ -141,7 +141,7 @@ def test_no_two_cases_differ_only_in_an_id_or_a_time() -> None:
 
 def test_the_deadlines_action_and_time_are_said() -> None:
     told = explain(TABLE["waiting, then cancel"]).sentence
-    assert "the run is cancelled at 2026-01-01 13:00:00 UTC" in told
+    assert "the run is cancelled at 1 Jan 2026, 13:00:00 UTC" in told
 
 
 @pytest.mark.parametrize("status", [s for s in Status if s not in {Status.COMPLETED, Status.FAILED, Status.CANCELLED}])
@@ -164,7 +164,7 @@ REASONS = {
 
 @pytest.mark.parametrize("reason", REASONS, ids=lambda reason: str(reason.kind))
 def test_why_a_run_failed_stands_in_its_first_sentence(reason: Reason) -> None:
-    assert f"failed at 2026-01-01 12:00:00 UTC: {REASONS[reason]};" in explain(TABLE["failed"], reason).sentence
+    assert f"failed at 1 Jan 2026, 12:00:00 UTC: {REASONS[reason]};" in explain(TABLE["failed"], reason).sentence
 
 
 def test_a_reason_older_than_the_last_checkpoint_or_younger_than_the_end_explains_nothing() -> None:

@@ -95,12 +95,14 @@ def _take(context: Any, shot: Shot, address: str, path: Path) -> list[str]:
             shot.act(page)
         if shot.page == "card" or shot.act is not None:
             page.wait_for_load_state("networkidle")
-        size = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
-        clip = {"x": 0, "y": 0, "width": size[0], "height": min(size[1], TALLEST)}
-        page.screenshot(path=path, full_page=True, clip=clip, animations="disabled")
-        wide = [f"{path.name} is {size[0]} px wide"] if size[0] > page.viewport_size["width"] else []
+        wide, tall = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+        window = page.viewport_size
+        # The window grows with the page, so that what is fixed to its edge doesn't lie over the middle of the picture.
+        page.set_viewport_size({"width": window["width"], "height": min(max(tall, window["height"]), TALLEST)})
+        page.screenshot(path=path, animations="disabled")
+        sideways = [f"{path.name} is {wide} px wide"] if wide > window["width"] else []
         broken = answer is None or (answer.status >= 500 and shot.name != "fault-500")
-        return [*wide, *([f"{path.name}: the server answered {answer and answer.status}"] if broken else [])]
+        return [*sideways, *([f"{path.name}: the server answered {answer and answer.status}"] if broken else [])]
     finally:
         page.close()
 

@@ -80,7 +80,18 @@ def full(story: Story) -> Iterator[Shot]:
     yield Shot("runs", "full", at("runs"), house.noor)
     yield Shot("runs", "none", at("runs") + "?q=nothing+like+it", house.noor)
     yield Shot("runs", "error", at("runs") + "?before=x", house.noor)
-    for state in ("running", "ready", "silent", "pending", "moved", "events", "unknown", "blocked", "completed", "cancelled"):
+    for state in (
+        "running",
+        "ready",
+        "silent",
+        "pending",
+        "moved",
+        "events",
+        "unknown",
+        "blocked",
+        "completed",
+        "cancelled",
+    ):
         yield Shot("run", state, at("run", runs[state]), house.noor)
     yield Shot("run", "opened", at("run", runs["completed"]), house.noor, _opened)
     yield Shot("run", "verified", at("run", runs["completed"]), house.noor, _sent("Verify"))
@@ -92,6 +103,7 @@ def full(story: Story) -> Iterator[Shot]:
     yield Shot("handoffs", "closed", at("handoffs") + "?show=closed", house.noor)
     yield Shot("handoff", "open", at("handoff", house.handoff(runs["blocked"]).pk), house.noor)
     yield Shot("handoff", "closed", at("handoff", house.handoff(runs["cancelled"]).pk), house.noor)
+    yield Shot("design", "full", at("design"), house.noor)
     yield Shot("history", "full", at("history"), house.dora)
     yield Shot("history", "none", at("history") + "?since=2030-01-01", house.dora)
     yield Shot("not-found", "framed", at("run", UUID(int=1)), house.noor)

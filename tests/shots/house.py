@@ -149,7 +149,9 @@ class House:
         self.wake(packet.run.id)
         return self.claim(packet.run.id, "harbour-2", "7")
 
-    def ask(self, task: str, state: Mapping[str, Any], hours: float = 20, tool: str = "payments.refund", **more: Any) -> UUID:
+    def ask(
+        self, task: str, state: Mapping[str, Any], hours: float = 20, tool: str = "payments.refund", **more: Any
+    ) -> UUID:
         """A run that waits for leave to pay."""
         run_id = self.start(task, state, **more)
         packet = self.claim(run_id)
@@ -157,7 +159,12 @@ class House:
         return run_id
 
     def propose(
-        self, packet: Packet, state: Mapping[str, Any], hours: float = 20, tool: str = "payments.refund", *more: ProposalSpec
+        self,
+        packet: Packet,
+        state: Mapping[str, Any],
+        hours: float = 20,
+        tool: str = "payments.refund",
+        *more: ProposalSpec,
     ) -> None:
         """Commit the proposal of a payment, with what else is proposed, and wait for leave."""
         wait = WaitSpec(

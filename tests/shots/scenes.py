@@ -37,7 +37,9 @@ class Story:
         self.clock.shift(minutes * 60)
 
 
-def state(order: str, minor: int, customer: str = "Ines Morel", reason: str = "the vase arrived chipped") -> dict[str, Any]:
+def state(
+    order: str, minor: int, customer: str = "Ines Morel", reason: str = "the vase arrived chipped"
+) -> dict[str, Any]:
     return {"order": order, "customer": customer, "amount_minor": minor, "currency": "EUR", "reason": reason}
 
 
@@ -63,7 +65,9 @@ def told(story: Story) -> None:
 
 
 def _order(story: Story, number: str, total: int, **more: Any) -> None:
-    story.shop.put(number, order=number, customer="Ines Morel", total_minor=total, currency="EUR", refunded_minor=0, **more)
+    story.shop.put(
+        number, order=number, customer="Ines Morel", total_minor=total, currency="EUR", refunded_minor=0, **more
+    )
 
 
 def _completed(story: Story) -> None:
@@ -81,7 +85,9 @@ def _completed(story: Story) -> None:
     packet = house.claim(run_id)
     found = {**state("A-20417", 4_450), "photos": 3}
     story.later(0.7)
-    note = ProposalSpec("note", "notes.add", "notes", "", b'{"text":"Half is fair: the photos show a chip on the rim."}')
+    note = ProposalSpec(
+        "note", "notes.add", "notes", "", b'{"text":"Half is fair: the photos show a chip on the rim."}'
+    )
     packet = house.go_on(packet, "weigh", found)
     found |= {"risk": "low", "share": "half"}
     story.later(0.5)
@@ -93,10 +99,17 @@ def _completed(story: Story) -> None:
     house.wake(run_id)
     packet = house.claim(run_id, "harbour-3", "7")
     effects.permit(house.caller, house.effect(run_id, "note").pk, packet.fence)
-    effects.settle(house.caller, house.effect(run_id, "note").pk, SettleSpec(1, Settled.COMMITTED, reference="note_881"), packet.fence)
+    effects.settle(
+        house.caller,
+        house.effect(run_id, "note").pk,
+        SettleSpec(1, Settled.COMMITTED, reference="note_881"),
+        packet.fence,
+    )
     effects.permit(house.caller, house.effect(run_id).pk, packet.fence)
     story.later(0.05)
-    done = SettleSpec(1, Settled.COMMITTED, reference="re_5512", result=b'{"id":"re_5512","status":"settled","amount_minor":4450}')
+    done = SettleSpec(
+        1, Settled.COMMITTED, reference="re_5512", result=b'{"id":"re_5512","status":"settled","amount_minor":4450}'
+    )
     effects.settle(house.caller, house.effect(run_id).pk, done, packet.fence)
     receipt = {"id": "re_5512", "amount_minor": 4_450}
     house.commit(packet, Next(NextKind.COMPLETE), {**found, "receipt": receipt}, code="b82d51e6c904")
@@ -160,7 +173,13 @@ def _handed_over(story: Story) -> None:
     run_id = _lost(story, "Refund order A-20366 for Jonas Weber", "A-20366", 6_400, "Jonas Weber")
     _look(story, run_id, LookAnswer.CANNOT_TELL, cause="http-503")
     story.later(1)
-    _look(story, run_id, LookAnswer.DIFFERS, cause="amount", evidence=b'{"id":"re_5498","amount_minor":9900,"status":"settled"}')
+    _look(
+        story,
+        run_id,
+        LookAnswer.DIFFERS,
+        cause="amount",
+        evidence=b'{"id":"re_5498","amount_minor":9900,"status":"settled"}',
+    )
     story.runs["blocked"] = run_id
 
 
@@ -174,8 +193,12 @@ def _closed_handoff(story: Story) -> None:
     handoffs.own(caller, house.handoff(run_id).pk)
     from ledger.domain.effects import EffectState
 
-    effects.verdict(caller, house.effect(run_id).pk, EffectState.FAILED, "rejected", "The provider’s desk voided re_5480 by phone.")
-    handoffs.close(caller, house.handoff(run_id).pk, handoffs.Outcome.CANCEL, "Paid by hand from the till; ticket D-118.")
+    effects.verdict(
+        caller, house.effect(run_id).pk, EffectState.FAILED, "rejected", "The provider’s desk voided re_5480 by phone."
+    )
+    handoffs.close(
+        caller, house.handoff(run_id).pk, handoffs.Outcome.CANCEL, "Paid by hand from the till; ticket D-118."
+    )
     house.wake(run_id)
     story.runs["cancelled"] = run_id
 
@@ -266,7 +289,12 @@ def _running(story: Story) -> None:
     run_id = story.house.start("Refund order A-20497 for Nils Berg", state("A-20497", 2_650, "Nils Berg"))
     packet = story.house.claim(run_id, "harbour-3", "7", seconds=300)
     story.later(0.5)
-    story.house.commit(packet, Next(NextKind.GO_ON, "weigh"), {**state("A-20497", 2_650, "Nils Berg"), "photos": 2}, code="b82d51e6c904")
+    story.house.commit(
+        packet,
+        Next(NextKind.GO_ON, "weigh"),
+        {**state("A-20497", 2_650, "Nils Berg"), "photos": 2},
+        code="b82d51e6c904",
+    )
     story.runs["running"] = run_id
 
 

@@ -32,5 +32,7 @@ def picture(name: str, theme: str, width: int) -> str:
 
 def _row(name: str) -> str:
     files = [(picture(name, theme, width), width) for theme in THEMES for width in WIDTHS]
-    images = "".join(f'<a href="{file}"><img class=w{width} loading=lazy src="{file}" alt="{file}"></a>' for file, width in files)
+    images = "".join(
+        f'<a href="{file}"><img class=w{width} loading=lazy src="{file}" alt="{file}"></a>' for file, width in files
+    )
     return f'<section id="{escape(name)}"><h2>{escape(name)}</h2><div class=row>{images}</div></section>'
