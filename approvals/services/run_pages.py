@@ -38,10 +38,10 @@ FENCE = "each owner has its own number; a write under an older one is refused"
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """What happens by itself when nobody and nothing acts, and when."""
+    """When nobody's acting begins to matter, and what it does then."""
 
     due: datetime
-    does: str
+    says: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +194,15 @@ def _around(tenant: Tenant, head: RunHead, view: RunView, found: Sequence[Effect
 def _silence(view: RunView) -> Silence | None:
     """What comes by itself, whatever people do; nothing once the run has ended."""
     if view.handoff is not None:
-        return Silence(view.handoff.due_at, "it is overdue; it never moves by itself")
+        return Silence(view.handoff.due_at, "Handoff to be closed by")
     if view.wait is not None:
-        return Silence(view.wait.deadline, DEADLINES[view.wait.on_deadline])
+        return Silence(view.wait.deadline, f"If nothing comes, {DEADLINES[view.wait.on_deadline]}")
     if view.wake is not None:
-        return Silence(view.wake.due_at, "it is checked")
+        return Silence(view.wake.due_at, "Checked at")
     if view.head.status == "running" and view.lease is not None:
-        return Silence(view.lease.expires_at, "a silent worker loses it")
+        return Silence(view.lease.expires_at, "A silent worker loses it")
     if view.head.status == "ready" and view.clearance is not None:
-        return Silence(view.clearance.ready_by, "it is checked again, if no worker has taken it")
+        return Silence(view.clearance.ready_by, "Checked again, if nobody takes it")
     return None
 
 

@@ -18,7 +18,7 @@ from approvals.views.access import TenantRequest, tenant_page
 from ledger.services import facts
 
 COLOUR = re.compile(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\);")
-LENGTH = re.compile(r"--([tsr]-?\w+): ([\d.]+(?:rem|px));")
+LENGTH = re.compile(r"--(t-\w+|[sr]\d): ([\d.]+(?:rem|px));")
 SYMBOL = re.compile(r'<symbol id="([\w-]+)"')
 STATES = (
     ("running", "waiting", "waking", "ready", "blocked", "completed", "failed", "cancelled"),
