@@ -25,6 +25,7 @@ from ledger.domain.handoffs import HandoffRow
 from ledger.domain.identity import Verb
 from ledger.domain.runs import ENDED, ClearanceRow
 from ledger.domain.views import RunView
+from ledger.domain.waits import silence
 from ledger.models import Agent, Effect, RunHead, Tenant, User, Worker
 from ledger.services import permissions
 from ledger.services.endings import endings
@@ -196,7 +197,8 @@ def _silence(view: RunView) -> Silence | None:
     if view.handoff is not None:
         return Silence(view.handoff.due_at, "Handoff to be closed by")
     if view.wait is not None:
-        return Silence(view.wait.deadline, f"If nothing comes, {DEADLINES[view.wait.on_deadline]}")
+        action, ends = silence(view.wait, view.members)
+        return Silence(ends, f"If nothing comes, {DEADLINES[action]}")
     if view.wake is not None:
         return Silence(view.wake.due_at, "Checked at")
     if view.head.status == "running" and view.lease is not None:
