@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from ledger.domain.authority import GrantRow, PolicyRow
@@ -99,7 +100,7 @@ def telling_view(run_id: UUID, tenant_id: UUID | None = None, *, ended: bool = F
     parts = run_parts(run_id)
     wanted = _ENDED if ended else _TELLING
     read = facts.read(**{name: parts[name] for name in wanted})
-    absent = {name: [] if part.many else None for name, part in parts.items() if name not in wanted}
+    absent: dict[str, Any] = {name: [] if part.many else None for name, part in parts.items() if name not in wanted}
     return to_view(Facts(read.now, absent | dict(read.rows)), tenant_id, ())
 
 
