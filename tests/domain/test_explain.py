@@ -184,11 +184,11 @@ def test_the_agents_own_word_counts_only_where_nothing_else_is_known() -> None:
 def test_silence_is_told_by_what_comes_first(action: OnDeadline, mode: SetMode) -> None:
     own = wait(on_deadline=action, mode=mode)
     early = explain(view(Status.WAITING, wait=own, members=[member(MemberKind.APPROVAL, due_at=NOW + HOUR / 2)]))
-    assert "the agent goes on and is told that it expired at 2026-01-01 12:30:00 UTC" in early.sentence
+    assert "the agent goes on and is told that it expired at 1 Jan 2026, 12:30:00 UTC" in early.sentence
     together = explain(view(Status.WAITING, wait=own, members=[member(MemberKind.APPROVAL, due_at=NOW + HOUR)]))
     alone = explain(view(Status.WAITING, wait=own, members=[member(MemberKind.EVENT, event_type="paid")]))
     for told in (together, alone):
-        assert told.sentence.endswith("at 2026-01-01 13:00:00 UTC.")
+        assert told.sentence.endswith("at 1 Jan 2026, 13:00:00 UTC.")
         assert ("goes on" in told.sentence) == (action is OnDeadline.WAKE)
     due = next(item for item in early.items if item.code == "deadline")
     assert due.at == NOW + HOUR / 2
