@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-client test-wheel test-crash test-browser crash bench
+.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-client test-wheel test-crash test-browser crash bench shots
 
 PYTHON ?= python3
 N ?= 100
@@ -100,6 +100,11 @@ crash: $(DEV_STAMP) ## Kill processes at their worst moments, N trials of each p
 
 bench: $(DEV_STAMP) ## Measure beside the yardstick, on a PostgreSQL of its own
 	$(BIN)/python -m benchmarks --seconds $(BENCH_SECONDS)
+
+shots: $(DEV_STAMP) ## Picture every page in every state, light and dark, wide and narrow, into var/shots
+	@test -n "$(CHROMIUM)" || { echo "Chromium is missing. Install it with:" >&2; \
+	  echo "  apt-get install -y --no-install-recommends chromium fonts-dejavu-core" >&2; exit 1; }
+	RESUMEAPP_CHROMIUM=$(CHROMIUM) $(BIN)/python -m tests.shots
 
 lock: ## Lock requirements/*.in with hashes
 	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet uv; }

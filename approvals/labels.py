@@ -32,6 +32,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "effect.verdict": ("“{effect}” settled by hand", "reconcile"),
     "event.receive": ("Event received", "met"),
     "event.deliver": ("The event it waited for came", "met"),
+    "target.look": ("Looked at its target again", "reconcile"),
     "wait.due": ("Its time came", "met"),
     "wait.look": ("Its wait was looked at", "met"),
     "wake.queue": ("Woken", "queued"),

@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from approvals.views import access, approvals, inbox, record_urls
+from approvals.views import access, approvals, design, inbox, record_urls
 
 urlpatterns = [
     path("", access.home, name="home"),
@@ -14,5 +14,6 @@ urlpatterns = [
     path("t/<slug:slug>/approvals/<uuid:request_id>/withdraw/", approvals.approval_withdraw, name="approval_withdraw"),
     path("t/<slug:slug>/approvals/<uuid:request_id>/revoke/", approvals.approval_revoke, name="approval_revoke"),
     path("t/<slug:slug>/approvals/<uuid:request_id>/decide/", approvals.approval_decide, name="approval_decide"),
+    path("t/<slug:slug>/design/", design.design, name="design"),
     path("t/<slug:slug>/", include(record_urls)),
 ]

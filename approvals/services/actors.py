@@ -21,24 +21,25 @@ SYSTEM = {
 
 
 def names(tenant_id: UUID, actors: Iterable[str]) -> Callable[[str], str]:
-    """A function from actor to name, for these actors: two queries, however many there are."""
+    """A function from actor to name, for these actors: one query, however many there are."""
     kinds: dict[str, set[UUID]] = {"agent": set(), "person": set()}
     for actor in actors:
         kind, _, row = actor.partition(":")
         if kind in kinds and (found := _uuid(row)) is not None:
             kinds[kind].add(found)
-    agents = dict(Agent.objects.of(tenant_id).filter(pk__in=kinds["agent"]).values_list("pk", "name"))
-    people = dict(
-        User.objects.filter(pk__in=kinds["person"], memberships__tenant_id=tenant_id).values_list("pk", "name")
+    agents = Agent.objects.of(tenant_id).filter(pk__in=kinds["agent"]).values_list("pk", "name")
+    people = User.objects.filter(pk__in=kinds["person"], memberships__tenant_id=tenant_id).values_list("pk", "name")
+    known = (
+        dict(agents.union(people)) if kinds["agent"] and kinds["person"] else dict(agents if kinds["agent"] else people)
     )
 
     def name(actor: str) -> str:
         kind, _, row = actor.partition(":")
         found = _uuid(row)
         if kind == "agent":
-            return f"agent {shown(agents[found])}" if found in agents else "an agent"
+            return f"agent {shown(known[found])}" if found in known else "an agent"
         if kind == "person":
-            return shown(people[found]) if found in people else "a person"
+            return shown(known[found]) if found in known else "a person"
         return SYSTEM.get(row, f"resumeapp, {shown(row)}") if kind == "system" else shown(actor)
 
     return name

@@ -76,9 +76,7 @@ class History:
 
 def readable(user: User, tenant: Tenant) -> bool:
     """Would this person see anything of the history? Its place in the navigation is shown only then."""
-    return permissions.visible(user, Verb.AUDIT).filter(tenant=tenant).exists() or permissions.can(
-        user, Verb.AUDIT, tenant
-    )
+    return permissions.somewhere(user, Verb.AUDIT, tenant)
 
 
 def history(user: User, tenant: Tenant, asked: Filter) -> History:

@@ -8,9 +8,10 @@ from django.db.models.expressions import RawSQL
 
 from approvals.domain.requests import RequestState
 from approvals.models import ApprovalRequest, Vote
+from approvals.services.counts import clock
 from ledger.domain.identity import Verb
 from ledger.models import Tenant, User
-from ledger.services import facts, permissions
+from ledger.services import permissions
 
 
 def pending_for(user: User, tenant: Tenant) -> QuerySet[ApprovalRequest]:
@@ -27,7 +28,7 @@ def pending_for(user: User, tenant: Tenant) -> QuerySet[ApprovalRequest]:
         _counts(user, teams),
         ~Exists(voted),
         state=RequestState.PENDING,
-        decide_by__gt=facts.read().now,
+        decide_by__gt=clock(),
         workflow__in=mine.values("pk"),
         workflow_id__in=approvable.values("pk"),
     )

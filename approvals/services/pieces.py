@@ -52,6 +52,8 @@ class Item:
     href: str = ""
     details: str = ""
     details_label: str = ""
+    gap: str = ""
+    """How long nothing had happened before it, where that was long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from approvals.domain.health import cause
 from approvals.labels import LOOKS, UNASKABLE, words
 from approvals.renderers import Asked, words_for
 from approvals.services import effect_lines
+from approvals.services.counts import clock
 from approvals.services.effect_lines import EffectLine
 from approvals.services.pieces import HIDDEN, MANY, Cursor, Fact, Item, Page, bodies, counted, money, parsed
 from approvals.services.run_lists import seen_by
@@ -26,7 +27,7 @@ from approvals.templatetags.console import visible_text as shown
 from ledger.domain.effects import EffectState, ReportKind
 from ledger.domain.identity import Verb
 from ledger.models import Body, Effect, EffectReport, RunHead, Tenant, User, WorkflowType
-from ledger.services import facts, permissions
+from ledger.services import permissions
 
 SHOWN = 50
 SETTLED = frozenset({EffectState.COMMITTED, EffectState.FAILED})
@@ -100,9 +101,8 @@ def waiting_for(user: User, tenant: Tenant) -> QuerySet[Effect]:
 
 
 def _unknown(tenant: Tenant) -> QuerySet[Effect]:
-    now = facts.read().now
     rows: QuerySet[Effect] = Effect.objects.of(tenant).filter(
-        Q(state=EffectState.UNKNOWN) | Q(state=EffectState.IN_FLIGHT, answer_by__lt=now) | Q(disputed=True)
+        Q(state=EffectState.UNKNOWN) | Q(state=EffectState.IN_FLIGHT, answer_by__lt=clock()) | Q(disputed=True)
     )
     return rows
 

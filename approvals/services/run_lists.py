@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -171,7 +171,8 @@ def surroundings(tenant: Tenant, heads: Sequence[RunHead]) -> dict[UUID, Around]
     held = _by_run(handoffs.select_related("owner"))
     clearances = _by_run(Clearance.objects.of(tenant).filter(pk__in=[h.clearance_id for h in heads if h.clearance_id]))
     effects: dict[UUID, list[Any]] = defaultdict(list)
-    for effect in _telling(tenant, ids, members):
+    awaited = {member.effect_id for some in members.values() for member in some if member.effect_id}
+    for effect in telling(tenant, ids, awaited):
         effects[effect.run_id].append(effect)
     leases = {head.run_id: getattr(head.run, "lease", None) for head in heads}
     workers = _workers(tenant, leases.values())
@@ -194,11 +195,10 @@ def surroundings(tenant: Tenant, heads: Sequence[RunHead]) -> dict[UUID, Around]
     return found
 
 
-def _telling(tenant: Tenant, ids: list[UUID], members: Mapping[UUID, list[Any]]) -> QuerySet[Effect]:
+def telling(tenant: Tenant, ids: list[UUID], awaited: Collection[UUID]) -> QuerySet[Effect]:
     """The effects that say something of how a run stands: open and disputed ones, and those that are waited for."""
-    awaited = {member.effect_id for some in members.values() for member in some if member.effect_id}
-    telling = Q(state__in=[EffectState.IN_FLIGHT, EffectState.UNKNOWN]) | Q(disputed=True) | Q(pk__in=awaited)
-    rows: QuerySet[Effect] = Effect.objects.of(tenant).filter(telling, run_id__in=ids).order_by("proposed_at", "pk")
+    says = Q(state__in=[EffectState.IN_FLIGHT, EffectState.UNKNOWN]) | Q(disputed=True) | Q(pk__in=awaited)
+    rows: QuerySet[Effect] = Effect.objects.of(tenant).filter(says, run_id__in=ids).order_by("proposed_at", "pk")
     return rows
 
 

@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
+from django.db.models import CharField, Exists, OuterRef, QuerySet, Subquery
 from django.http import Http404
 from django.urls import reverse
 
-from approvals.domain.health import Standing, standing
-from approvals.labels import HEALTH
+from approvals.domain.health import Around, Standing, standing
+from approvals.labels import DEADLINES, HEALTH
 from approvals.services import effect_lines, run_parts, timelines, verification_pages
 from approvals.services.effect_lines import EffectLine
 from approvals.services.pieces import Fact, Item
-from approvals.services.run_lists import seen_by, surroundings
+from approvals.services.run_lists import seen_by, telling
 from approvals.services.run_parts import AuthorityLine, CheckpointLine, WaitLine, WakeLine
 from approvals.services.verification_pages import Verified
 from approvals.templatetags.console import visible_text as shown
+from ledger.domain.explain import explain
+from ledger.domain.handoffs import HandoffRow
 from ledger.domain.identity import Verb
-from ledger.domain.runs import ENDED
-from ledger.models import Agent, Effect, Handoff, RunHead, Tenant, User, Worker
-from ledger.services import explain, facts, permissions
+from ledger.domain.runs import ENDED, ClearanceRow
+from ledger.domain.views import RunView
+from ledger.domain.waits import silence
+from ledger.models import Agent, Effect, RunHead, Tenant, User, Worker
+from ledger.services import permissions
+from ledger.services.endings import endings
+from ledger.services.views import telling_view
 
 MOST_EFFECTS = 50
 READINGS = 3
 """How often a page is read at most while its run goes on moving."""
-NOBODY = UUID(int=0)
 FENCE = "each owner has its own number; a write under an older one is refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """When nobody's acting begins to matter, and what it does then."""
+
+    due: datetime
+    says: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +57,8 @@ class RunPage:
     intent: str
     stands: Standing
     health_badge: tuple[str, str] | None
+    silence: Silence | None
+    moved_at: datetime
     attention: str
     attention_href: str
     text: str
@@ -81,18 +100,19 @@ def run(user: User, tenant: Tenant, run_id: UUID, before: int | None = None) -> 
 
 
 def _read(user: User, tenant: Tenant, run_id: UUID, before: int | None) -> RunPage:
-    rows = seen_by(user, tenant).select_related("run__lease", "workflow").filter(run_id=run_id)
+    rows = _named(user, tenant).filter(run_id=run_id)
     head: RunHead | None = verification_pages.with_last(rows, tenant).first()
     if head is None:
         raise Http404
-    payloads = permissions.can(user, Verb.SEE_PAYLOADS, head.workflow)
-    around = surroundings(tenant, [head])[run_id]
+    payloads = bool(head.sees_payloads)  # type: ignore[attr-defined]
+    view = telling_view(run_id, tenant.pk, ended=head.status in ENDED)
     found = list(
         Effect.objects.of(tenant)
         .filter(run_id=run_id)
         .select_related("target")
         .order_by("-proposed_at", "-pk")[: MOST_EFFECTS + 1]
     )
+    around = _around(tenant, head, view, found)
     effects = {effect.pk: effect for effect in [*around.effects, *found]}
     asked = run_parts.requests_of(tenant, run_id)
     by_effect = {request.subject_id: request.pk for request in reversed(asked)}
@@ -100,24 +120,26 @@ def _read(user: User, tenant: Tenant, run_id: UUID, before: int | None) -> RunPa
     named |= {str(request.pk): named[str(request.subject_id)] for request in asked if str(request.subject_id) in named}
     lines = effect_lines.lines(tenant, found[:MOST_EFFECTS], may_see=payloads)
     timeline, older = timelines.of_run(tenant, run_id, named, before)
-    stands = standing(head, around, facts.read().now)
-    attention, attention_href = _attention(tenant, found, around.handoff)
+    stands = standing(head, around, view.now)
+    attention, attention_href = _attention(tenant, found, view.handoff)
     return RunPage(
         id=run_id,
         task=shown(head.run.task),
         workflow=shown(head.workflow.name),
         status=head.status,
         intent=head.intent,
-        stands=Standing(shown(explain.explain(run_id, tenant.pk).sentence), shown(stands.actor), stands.health),
+        stands=Standing(shown(explain(view, around.ending).sentence), shown(stands.actor), stands.health),
         health_badge=HEALTH.get(stands.health),
+        silence=_silence(view),
+        moved_at=head.moved_at,
         attention=attention,
         attention_href=attention_href,
         text=shown(head.run.text) if payloads else "",
-        facts=_facts(tenant, head),
+        facts=_facts(head),
         attributes=_attributes(head),
-        owner=_owner(tenant, head),
-        next=_next(head, around.clearance),
-        wait=run_parts.wait(tenant, run_id, effects, by_effect),
+        owner=_owner(head),
+        next=_next(head, view.clearance),
+        wait=run_parts.wait(tenant, run_id, effects, by_effect, view.now),
         wakes=run_parts.wakes(tenant, run_id, {key: line["name"] for key, line in named.items()}),
         effects=lines,
         more_effects=len(found) > MOST_EFFECTS,
@@ -131,24 +153,82 @@ def _read(user: User, tenant: Tenant, run_id: UUID, before: int | None) -> RunPa
     )
 
 
-def _attention(tenant: Tenant, effects: list[Effect], handoff: Handoff | None) -> tuple[str, str]:
+def _named(user: User, tenant: Tenant) -> QuerySet[RunHead]:
+    """Heads that this person may see, with what else a page says of one: its run and lease, the names around it, and what the person may read."""
+    agents = Agent.objects.of(tenant).filter(pk=OuterRef("run__agent_id"))
+    people = User.objects.filter(pk=OuterRef("run__on_behalf_of_id"), memberships__tenant_id=tenant.pk)
+    workers = Worker.objects.of(tenant).filter(pk=OuterRef("run__lease__worker_id"))
+    readable = permissions.visible(user, Verb.SEE_PAYLOADS).filter(pk=OuterRef("workflow_id"))
+
+    def one(rows: QuerySet[Any], field: str) -> Subquery:
+        return Subquery(rows.values(field)[:1], output_field=CharField())
+
+    rows = seen_by(user, tenant).select_related("run__lease", "workflow")
+    return rows.annotate(
+        agent_name=one(agents, "name"),
+        agent_owner=one(agents, "owner__name"),
+        person_name=one(people, "name"),
+        worker_name=one(workers, "name"),
+        worker_code=one(workers, "code_digest"),
+        sees_payloads=Exists(readable),
+    )
+
+
+def _around(tenant: Tenant, head: RunHead, view: RunView, found: Sequence[Effect]) -> Around:
+    """What stands around the run, from what was read already."""
+    awaited = {member.effect_id for member in view.members if member.effect_id}
+    if len(found) > MOST_EFFECTS:
+        effects = list(telling(tenant, [head.run_id], awaited))
+    else:
+        effects = [e for e in found if e.state in {"in_flight", "unknown"} or e.disputed or e.pk in awaited]
+    lease = getattr(head.run, "lease", None)
+    worker = head.worker_name  # type: ignore[attr-defined]
+    return Around(
+        lease=lease,
+        worker=f"Worker {worker}" if worker else "",
+        wait=view.wait,
+        members=view.members,
+        wake=view.wake,
+        clearance=view.clearance,
+        handoff=view.handoff,
+        effects=sorted(effects, key=lambda effect: (effect.proposed_at, effect.pk)),
+        ending=endings([head]).get(head.run_id),
+    )
+
+
+def _silence(view: RunView) -> Silence | None:
+    """What comes by itself, whatever people do; nothing once the run has ended."""
+    if view.handoff is not None:
+        return Silence(view.handoff.due_at, "Handoff to be closed by")
+    if view.wait is not None:
+        action, ends = silence(view.wait, view.members)
+        return Silence(ends, f"If nothing comes, {DEADLINES[action]}")
+    if view.wake is not None:
+        return Silence(view.wake.due_at, "Checked at")
+    if view.head.status == "running" and view.lease is not None:
+        return Silence(view.lease.expires_at, "A silent worker loses it")
+    if view.head.status == "ready" and view.clearance is not None:
+        return Silence(view.clearance.ready_by, "Checked again, if nobody takes it")
+    return None
+
+
+def _attention(tenant: Tenant, effects: list[Effect], handoff: HandoffRow | None) -> tuple[str, str]:
     """What a person should open first, and where."""
     if handoff is not None:
-        return "Open the handoff", reverse("handoff", args=[tenant.slug, handoff.pk])
+        return "Open the handoff", reverse("handoff", args=[tenant.slug, handoff.id])
     for effect in effects:
         if effect.state == "unknown" or effect.disputed:
             return "Open in reconcile", reverse("effect", args=[tenant.slug, effect.pk])
     return "", ""
 
 
-def _facts(tenant: Tenant, head: RunHead) -> tuple[Fact, ...]:
+def _facts(head: RunHead) -> tuple[Fact, ...]:
     run = head.run
-    agent = Agent.objects.of(tenant).filter(pk=run.agent_id or NOBODY).select_related("owner").first()
-    person = User.objects.filter(pk=run.on_behalf_of_id or NOBODY, memberships__tenant_id=tenant.pk).first()
+    agent, owner, person = head.agent_name, head.agent_owner, head.person_name  # type: ignore[attr-defined]
     return (
         Fact("Workflow", f"{shown(head.workflow.name)}, version {shown(head.version)}"),
-        Fact("Agent", shown(agent.name) if agent else "", note=f"owned by {shown(agent.owner.name)}" if agent else ""),
-        Fact("Acts for", shown(person.name) if person else "nobody named"),
+        Fact("Agent", shown(agent), note=f"owned by {shown(owner)}" if agent else ""),
+        Fact("Acts for", shown(person) or "nobody named"),
         Fact("Started", time=run.created_at),
         Fact("Ended", time=head.ended_at) if head.ended_at else Fact("Last moved", time=head.moved_at),
         Fact("Run", str(run.pk), mono=True, copy_text=str(run.pk)),
@@ -160,38 +240,38 @@ def _attributes(head: RunHead) -> tuple[Fact, ...]:
     return tuple(Fact(shown(name), shown(value), mono=True) for name, value in sorted(head.run.attributes.items())[:20])
 
 
-def _owner(tenant: Tenant, head: RunHead) -> tuple[Fact, ...]:
+def _owner(head: RunHead) -> tuple[Fact, ...]:
     """Who holds the run: worker, code, fence, lease."""
     lease = getattr(head.run, "lease", None)
-    holder = lease.worker_id if lease is not None else None
-    worker = Worker.objects.of(tenant).filter(pk=holder or NOBODY).first()
+    name, code = head.worker_name, head.worker_code  # type: ignore[attr-defined]
     fence = Fact("Fence", f"{head.fence_epoch}.{head.fence_count}", mono=True, note=FENCE)
     if lease is None:
         return (Fact("Worker", "none yet"), fence)
-    name = shown(worker.name) if worker is not None else f"worker {holder.hex[-8:] if holder else ''}"
     return (
-        Fact("Worker", name, note="" if lease.active else "no longer holds it"),
+        Fact(
+            "Worker",
+            shown(name) or f"worker {lease.worker_id.hex[-8:]}",
+            note="" if lease.active else "no longer holds it",
+        ),
         Fact("Version", shown(lease.version)),
-        Fact("Code", shown(worker.code_digest) if worker is not None else "", mono=True),
+        Fact("Code", shown(code), mono=True),
         fence,
         Fact("Claimed", time=lease.claimed_at),
         Fact("Lease until" if lease.active else "Lease was until", time=lease.expires_at),
     )
 
 
-def _next(head: RunHead, clearance: object | None) -> tuple[Fact, ...]:
+def _next(head: RunHead, clearance: ClearanceRow | None) -> tuple[Fact, ...]:
     """The one next transition, and what its clearance allows."""
     if head.status in ENDED:
         return ()
     rows = [Fact("Transition", shown(head.transition), mono=True)]
     if clearance is None:
         return (*rows, Fact("Cleared", "not yet" if head.status != "running" else "by the commit before it"))
-    tools = ", ".join(clearance.tools)  # type: ignore[attr-defined]
-    targets = ", ".join(clearance.targets)  # type: ignore[attr-defined]
     return (
         *rows,
-        Fact("Targets", shown(targets) or "none"),
-        Fact("Tools", shown(tools) or "as the transition declares"),
-        Fact("Cleared until", time=clearance.valid_until),  # type: ignore[attr-defined]
-        Fact("Claim by", time=clearance.ready_by),  # type: ignore[attr-defined]
+        Fact("Targets", shown(", ".join(clearance.targets)) or "none"),
+        Fact("Tools", shown(", ".join(clearance.tools)) or "as the transition declares"),
+        Fact("Cleared until", time=clearance.valid_until),
+        Fact("Claim by", time=clearance.ready_by),
     )

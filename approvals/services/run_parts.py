@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Subquery
 from django.urls import reverse
 
 from approvals.domain.checks import phrases
@@ -16,7 +17,7 @@ from approvals.domain.differences import Difference, difference
 from approvals.domain.health import member_words
 from approvals.labels import CHECKS, DEADLINES, DECISIONS, words
 from approvals.models import ApprovalRequest, Vote
-from approvals.services.pieces import Content, bodies, content, parsed
+from approvals.services.pieces import Content, content, parsed
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.waits import SetMode, silence
 from ledger.models import Checkpoint, Decision, Grant, Tenant, WaitMember, WaitSet, WakeCheck
@@ -72,6 +73,8 @@ class WaitLine:
     title: str
     deadline: datetime
     does: str
+    passed: int
+    """How much of the time from its opening to its deadline is over, in per cent."""
     members: tuple[MemberLine, ...]
 
 
@@ -122,7 +125,7 @@ def _wake(decision: Decision, checks: Sequence[WakeCheck], names: Mapping[str, s
         rule=decision.rule_version,
         facts=bytes(decision.facts_digest).hex()[:12],
         transition=shown(decision.transition),
-        checks=tuple(_check(check, names) for check in checks),
+        checks=tuple(_check(check, names) for check in sorted(checks, key=lambda check: check.answer == "pass")),
         passed=sum(check.answer == "pass" for check in checks),
     )
 
@@ -141,13 +144,16 @@ def _check(check: WakeCheck, names: Mapping[str, str]) -> CheckLine:
     )
 
 
-def wait(tenant: Tenant, run_id: UUID, effects: Mapping[UUID, Any], requests: Mapping[UUID, UUID]) -> WaitLine | None:
+def wait(
+    tenant: Tenant, run_id: UUID, effects: Mapping[UUID, Any], requests: Mapping[UUID, UUID], now: datetime
+) -> WaitLine | None:
     """The newest wait with its members; `requests` are the requests of the effects that are waited for."""
-    newest = WaitSet.objects.of(tenant).filter(run_id=run_id).order_by("-opened_at", "-pk").first()
-    of_wait = newest.pk if newest is not None else None
-    members = list(WaitMember.objects.of(tenant).filter(wait_id=of_wait).order_by("ordinal"))
-    if newest is None:
+    newest_first = WaitSet.objects.of(tenant).filter(run_id=run_id).order_by("-opened_at", "-pk")
+    rows = WaitMember.objects.of(tenant).filter(wait_id=Subquery(newest_first.values("pk")[:1]))
+    members = list(rows.select_related("wait").order_by("ordinal"))
+    if not members:
         return None
+    newest = members[0].wait
     action, ends = silence(newest, members)
     names = {pk: shown(effect.name) for pk, effect in effects.items()}
     mode = "any of these" if newest.mode == SetMode.ANY else "all of these"
@@ -161,6 +167,7 @@ def wait(tenant: Tenant, run_id: UUID, effects: Mapping[UUID, Any], requests: Ma
         title=title.get(newest.internal, mode if len(members) > 1 else ""),
         deadline=ends,
         does=DEADLINES[action],
+        passed=_passed(newest.opened_at, ends, now),
         members=tuple(
             MemberLine(
                 what=shown(member_words(member, names)),
@@ -175,6 +182,11 @@ def wait(tenant: Tenant, run_id: UUID, effects: Mapping[UUID, Any], requests: Ma
     )
 
 
+def _passed(opened: datetime, ends: datetime, now: datetime) -> int:
+    whole = (ends - opened).total_seconds()
+    return max(0, min(100, round(100 * (now - opened).total_seconds() / whole))) if whole > 0 else 100
+
+
 def _where(tenant: Tenant, member: WaitMember, requests: Mapping[UUID, UUID]) -> str:
     if member.effect_id is None:
         return ""
@@ -185,9 +197,9 @@ def _where(tenant: Tenant, member: WaitMember, requests: Mapping[UUID, UUID]) ->
 
 def checkpoints(tenant: Tenant, run_id: UUID, *, may_see: bool) -> tuple[CheckpointLine, ...]:
     """The newest checkpoints, newest first; each but the oldest shown with what changed in the state since the one before."""
-    rows = list(Checkpoint.objects.of(tenant).filter(run_id=run_id).order_by("-seq")[:MOST_CHECKPOINTS])
-    states = bodies([row.state_id for row in rows], tenant.pk)
-    documents = {row.pk: parsed(states.get(row.state_id)) for row in rows}
+    found = Checkpoint.objects.of(tenant).filter(run_id=run_id).select_related("state").order_by("-seq")
+    rows = list(found[:MOST_CHECKPOINTS])
+    documents = {row.pk: parsed(row.state) for row in rows}
     lines = []
     for row, older in zip(rows, [*rows[1:], None], strict=True):
         changes = None
@@ -204,7 +216,7 @@ def checkpoints(tenant: Tenant, run_id: UUID, *, may_see: bool) -> tuple[Checkpo
                 fence=f"{row.fence_epoch}.{row.fence_count}",
                 digest=bytes(row.digest).hex(),
                 at=row.created_at,
-                state=content(states.get(row.state_id), may_see=may_see),
+                state=content(row.state, may_see=may_see),
                 changes=changes,
             )
         )

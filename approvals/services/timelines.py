@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -13,11 +15,14 @@ from approvals.domain import entries
 from approvals.domain.entries import Told
 from approvals.services import actors
 from approvals.services.pieces import Item
+from approvals.templatetags.console import span
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain import journal
 from ledger.models import JournalEntry, Tenant
 
 SHOWN = 25
+LONG = timedelta(minutes=5)
+"""From here on a timeline says how much time passed between two entries."""
 QUIET = ("wake.begin",)
 """Verbs that tell nothing which the next entry doesn't: the history has them, a run's timeline hasn't."""
 
@@ -33,7 +38,7 @@ def of_run(
         rows = rows.filter(seq__lt=before)
     found = list(rows.order_by("-seq")[: SHOWN + 1])
     more, found = len(found) > SHOWN, found[:SHOWN]
-    return folded(items(tenant, found, effects)), found[-1].seq if more else None
+    return spaced(folded(items(tenant, found, effects))), found[-1].seq if more else None
 
 
 def folded(lines: Sequence[Item]) -> tuple[Item, ...]:
@@ -45,6 +50,13 @@ def folded(lines: Sequence[Item]) -> tuple[Item, ...]:
         else:
             told.append((line, 1))
     return tuple(_often(line, times) for line, times in told)
+
+
+def spaced(lines: Sequence[Item]) -> tuple[Item, ...]:
+    """The same lines, each with the time that had passed since the one before it, where it was long enough to tell. Lines come newest first."""
+    passed = [newer.at - older.at for newer, older in pairwise(lines)]
+    gaps = [span(time.total_seconds()) if time >= LONG else "" for time in passed]
+    return tuple(replace(line, gap=gap) for line, gap in zip(lines, [*gaps, ""], strict=True)) if lines else ()
 
 
 def _often(line: Item, times: int) -> Item:

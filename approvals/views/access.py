@@ -44,8 +44,8 @@ def tenant_page(page: Page) -> Page:
     def served(request: HttpRequest, slug: str, **kwargs: Any) -> HttpResponseBase:
         if not request.user.is_authenticated:
             return signed_out(request)
-        tenant = Tenant.objects.filter(slug=slug).first()
-        if tenant is None or not permissions.member(request.user.pk, tenant.pk):
+        tenant = permissions.entered(request.user.pk, slug)
+        if tenant is None:
             return errors.not_found(request)
         own = cast(TenantRequest, request)
         own.tenant, own.person = tenant, request.user

@@ -169,7 +169,6 @@ def quorum(card: Card, person: User) -> dict[str, Any]:
     return {
         "given": votes.given,
         "wanted": votes.wanted,
-        "steps": [index < votes.given for index in range(votes.wanted)],
         "rules": [approvals_of(rule.quorum, rule.group, votes.teams) for rule in votes.rules],
         "approving": [
             {"name": visible_text(vote.voter.name), "at": vote.voted_at, "carried": _carried(vote)}

@@ -9,7 +9,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from ledger.domain.errors import LedgerError
-from ledger.models import Tenant
 from ledger.services import permissions
 
 TITLES = {
@@ -74,8 +73,8 @@ def placed(request: HttpRequest) -> bool:
     named = IN_TENANT.match(request.path_info)
     if named is None or not request.user.is_authenticated:
         return False
-    tenant = Tenant.objects.filter(slug=named[1]).first()
-    if tenant is None or not permissions.member(request.user.pk, tenant.pk):
+    tenant = permissions.entered(request.user.pk, named[1])
+    if tenant is None:
         return False
     request.tenant, request.person = tenant, request.user  # type: ignore[attr-defined]
     return True

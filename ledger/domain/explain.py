@@ -47,7 +47,7 @@ def explain(view: RunView, ending: Reason | None = None, names: bool = True) -> 
 
 def at(moment: datetime) -> str:
     """A time as sentences write it: UTC to the second."""
-    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return f"{moment:%-d %b %Y, %H:%M:%S} UTC"
 
 
 def _running(view: RunView) -> str:

@@ -39,6 +39,13 @@ def visible(user: User | UUID, verb: Verb) -> TenantQuerySet:
     return types.filter(_member(user, "tenant_id"), _in_tenant(user, verb, "tenant_id") | _on_type(user, verb))
 
 
+def somewhere(user: User | UUID, verb: Verb, tenant: Tenant) -> bool:
+    """May this person do it in the tenant, or on any of its workflow types?"""
+    on_type = Exists(visible(user, verb).filter(tenant=OuterRef("pk")))
+    in_tenant = Q(_member(user, "pk")) & _in_tenant(user, verb, "pk")
+    return Tenant.objects.filter(in_tenant | Q(on_type), pk=tenant.pk).exists()
+
+
 def holders(verb: Verb, workflow: WorkflowType) -> QuerySet[User]:
     """The active people who may do it on a workflow type."""
     tenant_id, code = workflow.tenant_id, codename(verb, WorkflowType)
@@ -58,6 +65,12 @@ def holders(verb: Verb, workflow: WorkflowType) -> QuerySet[User]:
 def member(user: User | UUID, tenant_id: UUID) -> bool:
     """Is this an active person with an active membership, as of now?"""
     return Tenant.objects.filter(pk=tenant_id).filter(_member(user, "pk")).exists()
+
+
+def entered(user: User | UUID, slug: str) -> Tenant | None:
+    """The tenant of this slug, for an active person with an active membership of it; nothing for anybody else."""
+    found: Tenant | None = Tenant.objects.filter(slug=slug).filter(_member(user, "pk")).first()
+    return found
 
 
 def teams(user: User | UUID, tenant_id: UUID) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from ledger.domain.authority import GrantRow, PolicyRow
@@ -81,6 +82,35 @@ def view_for(caller: Caller, run_id: UUID, **extra: Part) -> RunView:
     if not caller.reaches(view.workflow):
         raise _missing()
     return view
+
+
+_TELLING = (
+    "head",
+    "run",
+    "tenant",
+    "lease",
+    "clearance",
+    "effects",
+    "targets",
+    "wait",
+    "members",
+    "wake",
+    "policy",
+    "handoff",
+)
+_ENDED = ("head", "run", "tenant")
+
+
+def telling_view(run_id: UUID, tenant_id: UUID | None = None, *, ended: bool = False) -> RunView:
+    """What tells how a run stands, for reading only: without what rules of a write need besides. Nothing is open any more of one that `ended`.
+
+    Raises LedgerError `not-found` as `run_view` does.
+    """
+    parts = run_parts(run_id)
+    wanted = _ENDED if ended else _TELLING
+    read = facts.read(**{name: parts[name] for name in wanted})
+    absent: dict[str, Any] = {name: [] if part.many else None for name, part in parts.items() if name not in wanted}
+    return to_view(Facts(read.now, absent | dict(read.rows)), tenant_id, ())
 
 
 _EACH = UUID(int=0)

@@ -142,7 +142,7 @@ def test_no_two_cases_differ_only_in_an_id_or_a_time() -> None:
 
 def test_the_deadlines_action_and_time_are_said() -> None:
     told = explain(TABLE["waiting, then cancel"]).sentence
-    assert "the run is cancelled at 2026-01-01 13:00:00 UTC" in told
+    assert "the run is cancelled at 1 Jan 2026, 13:00:00 UTC" in told
 
 
 @pytest.mark.parametrize("status", [s for s in Status if s not in {Status.COMPLETED, Status.FAILED, Status.CANCELLED}])
@@ -185,7 +185,7 @@ def test_without_names_a_reason_counts_people_and_names_their_teams(reason: Reas
 
 @pytest.mark.parametrize("reason", REASONS, ids=lambda reason: str(reason.kind))
 def test_why_a_run_failed_stands_in_its_first_sentence(reason: Reason) -> None:
-    assert f"failed at 2026-01-01 12:00:00 UTC: {REASONS[reason]};" in explain(TABLE["failed"], reason).sentence
+    assert f"failed at 1 Jan 2026, 12:00:00 UTC: {REASONS[reason]};" in explain(TABLE["failed"], reason).sentence
 
 
 def test_a_reason_older_than_the_last_checkpoint_or_younger_than_the_end_explains_nothing() -> None:
@@ -205,11 +205,11 @@ def test_the_agents_own_word_counts_only_where_nothing_else_is_known() -> None:
 def test_silence_is_told_by_what_comes_first(action: OnDeadline, mode: SetMode) -> None:
     own = wait(on_deadline=action, mode=mode)
     early = explain(view(Status.WAITING, wait=own, members=[member(MemberKind.APPROVAL, due_at=NOW + HOUR / 2)]))
-    assert "the agent goes on and is told that it expired at 2026-01-01 12:30:00 UTC" in early.sentence
+    assert "the agent goes on and is told that it expired at 1 Jan 2026, 12:30:00 UTC" in early.sentence
     together = explain(view(Status.WAITING, wait=own, members=[member(MemberKind.APPROVAL, due_at=NOW + HOUR)]))
     alone = explain(view(Status.WAITING, wait=own, members=[member(MemberKind.EVENT, event_type="paid")]))
     for told in (together, alone):
-        assert told.sentence.endswith("at 2026-01-01 13:00:00 UTC.")
+        assert told.sentence.endswith("at 1 Jan 2026, 13:00:00 UTC.")
         assert ("goes on" in told.sentence) == (action is OnDeadline.WAKE)
     due = next(item for item in early.items if item.code == "deadline")
     assert due.at == NOW + HOUR / 2

@@ -16,9 +16,10 @@ from approvals.models import ApprovalRequest
 from ledger.domain import canonical
 from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import ProposalSpec, SeenVersion
+from ledger.domain.identity import Verb
 from ledger.domain.waits import MemberKind, MemberSpec, SetMode, WaitSpec
 from ledger.models import User
-from ledger.services import checkpoints, facts
+from ledger.services import checkpoints, facts, identity
 from ledger.services.ids import new_body
 from tests.documents import REQUEST, STATE
 from tests.world import World
@@ -96,3 +97,11 @@ def decide(
 
 def votes(request: ApprovalRequest) -> list[tuple[UUID, str]]:
     return list(request.votes.of(request.tenant_id).values_list("voter_id", "choice"))
+
+
+def person_with(world: World, *verbs: Verb) -> User:
+    """A member with these rights on the workflow, in no team."""
+    person = world.person("eve")
+    for verb in verbs:
+        identity.grant_permission(world.admin, person, verb, world.workflow)
+    return person

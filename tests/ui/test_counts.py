@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from ledger.models import User
 from tests.clock import Clock
-from tests.ui.asking import client_of
+from tests.ui.asking import ask, client_of
 from tests.ui.scenes import handed_over, lost
 from tests.world import World
 
@@ -43,3 +45,26 @@ def test_every_badge_is_the_length_of_the_list_it_leads_to(world: World, clock: 
     text = page(world, world.dora, "handoffs")
     assert "No run needs you" not in text and "None that you may take" in text
     assert page(world, world.dora, "handoffs", "?show=others").count("<li data-row") == 1
+
+
+def test_the_inbox_a_card_and_the_history_cost_the_same_at_ten_times_the_data(world: World) -> None:
+    request = ask(world)
+    people = {"inbox": world.alice, "approval": world.alice, "history": world.dora}
+    clients = {name: client_of(person) for name, person in people.items()}
+
+    def costs() -> dict[str, int]:
+        counted = {}
+        for name, client in clients.items():
+            args = [world.tenant.slug, *([request.pk] if name == "approval" else [])]
+            with CaptureQueriesContext(connection) as captured:
+                assert client.get(reverse(name, args=args)).status_code == 200
+            counted[name] = len(captured)
+        return counted
+
+    ask(world)
+    costs()
+    few = costs()
+    for _ in range(18):
+        ask(world)
+    assert costs() == few
+    assert few["inbox"] <= 17 and few["approval"] <= 36 and few["history"] <= 15, few

@@ -118,7 +118,7 @@ def test_open_handoffs_come_gravest_and_soonest_due_first_and_equal_their_badge(
     first, second = handed_over(world, clock), handed_over(world, clock)
     found = handoff_pages.handoffs(world.charlie, world.tenant)
     assert [row.id for row in found.rows] == [first.pk, second.pk]
-    badge = counts.bounded(handoff_pages.open_for(world.charlie, world.tenant))
+    badge = counts.bounded(handoff_pages.open_for(world.charlie, world.tenant).count())
     assert badge == found.to_do == found.page.total == "2"
     assert handoff_pages.handoffs(world.charlie, world.tenant, "closed").rows == ()
 

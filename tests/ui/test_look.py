@@ -19,7 +19,7 @@ TEXT_PAIRS = [
     *itertools.product(("ink", "ink-2", "ink-3", "accent"), GROUNDS),
     *itertools.product(TONES, ("surface", "raised", "hover")),
     *((text, f"{tone}-bg") for tone in TONES for text in (tone, "ink", "ink-2")),
-    *(("on-fill", fill) for fill in ("accent-fill", "accent-fill-hover", "danger-fill")),
+    *(("on-fill", fill) for fill in ("accent-fill", "accent-fill-hover")),
 ]
 EDGE_PAIRS = list(itertools.product(("line-strong", "focus"), ("bg", "surface", "sunken")))
 
@@ -96,3 +96,18 @@ def test_vendored_files_are_the_ones_their_readme_sums() -> None:
         assert hashlib.sha256((STATIC / "vendor" / name).read_bytes()).hexdigest() == digest
     scripts = {path.name for path in (STATIC / "vendor").glob("*.js")}
     assert scripts <= {name for name, _ in rows}
+
+
+def test_the_style_sheets_stay_small_enough_to_be_known_by_heart() -> None:
+    sizes = {path.name: path.stat().st_size for path in (STATIC / "css").glob("*.css")}
+    assert sum(sizes.values()) <= 25_600, f"share a rule instead of repeating it: {sizes}"
+
+
+def test_no_style_is_kept_that_nothing_wears() -> None:
+    """States are worn by their names in the record; everything else stands in a template or a script."""
+    styles = "".join(path.read_text() for path in (STATIC / "css").glob("*.css"))
+    worn = "".join(path.read_text() for path in (*TEMPLATES, *(STATIC / "js").glob("*.js")))
+    names = set(re.findall(r"\.([a-z][\w-]*)", re.sub(r"/\*.*?\*/", "", styles, flags=re.S)))
+    unworn = {name for name in names if not name.startswith("s-") and not re.search(rf"\b{re.escape(name)}\b", worn)}
+    # htmx puts the first on what asks; tones are named with the colour that a piece is told.
+    assert unworn <= {"htmx-request", "tone-blue", "tone-teal"}

@@ -127,7 +127,7 @@ def test_the_queue_is_oldest_first_with_the_money_at_risk_and_equals_its_badge(w
     clock.shift(3600)
     found = reconcile_pages.queue(world.charlie, world.tenant)
     assert [row.id for row in found.rows][-1] == out.pk and found.rows[-1].why == "The call’s answer is overdue."
-    badge = counts.bounded(reconcile_pages.waiting_for(world.charlie, world.tenant))
+    badge = counts.bounded(reconcile_pages.waiting_for(world.charlie, world.tenant).count())
     assert badge == found.page.total == str(len(found.rows)) == "4"
 
 

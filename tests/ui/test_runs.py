@@ -141,8 +141,9 @@ def test_pages_cost_the_same_number_of_queries_at_ten_times_the_data(world: Worl
     for _ in range(10):
         start(world, "one more")
     assert costs() == few
-    # On SQLite the parts of a run are read one statement each; on PostgreSQL all of them in one.
-    assert max(few) <= 66, few
+    # On SQLite what tells how a run stands is read one statement each; on PostgreSQL all of it in one.
+    most = 35 if connection.vendor == "sqlite" else 23
+    assert max(few) <= most, few
 
 
 def test_every_run_is_on_exactly_one_page_of_the_list(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
