@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-client test-wheel test-crash test-browser crash bench shots
+.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-client test-wheel test-crash test-browser crash faults bench shots
 
 PYTHON ?= python3
 N ?= 100
@@ -97,6 +97,10 @@ test: check-tools ## Everything: lint, SQLite, PostgreSQL, client, crash trials,
 crash: $(DEV_STAMP) ## Kill processes at their worst moments, N trials of each point on each database (N=100, POINTS=all)
 	@$(BIN)/python -m tests.postgres --check
 	$(BIN)/python -m tests.crash --trials $(N) --points $(POINTS)
+
+faults: $(DEV_STAMP) ## Seed each known fault in a copy of the tree and see the named test fail (ONLY=name for one)
+	@$(BIN)/python -m tests.postgres --check
+	$(BIN)/python -m tests.faults --workers $(WORKERS) $(if $(ONLY),--only $(ONLY))
 
 bench: $(DEV_STAMP) ## Measure beside the yardstick, on a PostgreSQL of its own
 	$(BIN)/python -m benchmarks --seconds $(BENCH_SECONDS)

@@ -83,3 +83,33 @@ def between_reading_and_writing(meanwhile: Act, act: Act) -> Any:
         answer = act()
     assert happened.is_set(), "nothing was about to be written"
     return answer
+
+
+LOOK = "FROM ledger_event_delivery d WHERE d.event_id = e.id"
+"""What every look for events that fit a wait, or for waits that fit an event, has in its statement."""
+
+
+def after_its_look(meanwhile: Act, act: Act) -> Any:
+    """What `act` answers when `meanwhile` happens, on a connection of its own, just after `act` has looked for its other half."""
+    happened = threading.Event()
+
+    def elsewhere() -> None:
+        try:
+            meanwhile()
+            happened.set()
+        finally:
+            connection.close()
+
+    def wrapper(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        result = execute(sql, params, many, context)
+        if LOOK in sql and not happened.is_set():
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            thread.join(20)
+            assert happened.is_set()
+        return result
+
+    with connection.execute_wrapper(wrapper):
+        answer = act()
+    assert happened.is_set(), "it never looked"
+    return answer

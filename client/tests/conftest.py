@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import ledger_script
 import pytest
-from loopback import Loopback
+from bench import RECEIPT, Bench
+from loopback import Loopback, answer
 from resumeapp_client import Client
 
 
@@ -29,3 +30,11 @@ def ledger() -> Iterator[Loopback]:
 def client(ledger: Loopback) -> Iterator[Client]:
     with Client(ledger.url, "ra_test_key", patience=3) as made:
         yield made
+
+
+@pytest.fixture
+def bench(ledger: Loopback, target: Loopback, client: Client) -> Iterator[Bench]:
+    made = Bench(ledger, target, client)
+    target.on("POST", "/refunds", answer(201, RECEIPT))
+    yield made
+    made.stop()

@@ -107,12 +107,16 @@ def test_nothing_is_sent_after_send_by(target: Loopback) -> None:
 
 
 def test_nothing_is_sent_when_send_by_passes_while_connecting(target: Loopback) -> None:
+    given, connecting = permit(send_in=1.0), []
+
     class Slow(httpx.HTTPTransport):
         def handle_request(self, request: httpx.Request) -> httpx.Response:
-            time.sleep(0.3)
+            connecting.append(given.send_before - monotonic())
+            time.sleep(max(0.0, connecting[0]) + 0.05)
             return super().handle_request(request)
 
-    assert ends(outcome(target.url, permit(send_in=0.2), transport=Slow())) == ("failed", "not_dispatched")
+    assert ends(outcome(target.url, given, transport=Slow())) == ("failed", "not_dispatched")
+    assert connecting and connecting[0] > 0, "it began to connect in time"
     assert not target.seen
 
 

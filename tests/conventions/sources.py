@@ -33,6 +33,11 @@ def product_modules() -> list[Path]:
     return [path for path in written_by_us() if path.suffix == ".py" and not skipped.intersection(path.parts)]
 
 
+def test_modules() -> list[Path]:
+    """Python of the tests, the client's too."""
+    return [path for path in written_by_us() if path.suffix == ".py" and "tests" in path.parts]
+
+
 def read(path: Path) -> str:
     """The text of a file given relative to the root."""
     return (ROOT / path).read_text(encoding="utf-8")

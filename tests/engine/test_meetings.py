@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -22,7 +23,7 @@ from ledger.services.events import EventSpec
 from tests.clock import Clock
 from tests.engine.shop import Shop
 from tests.engine.waking import answer, asking, commit, pay, timer
-from tests.meeting import race
+from tests.meeting import after_its_look, race
 from tests.world import World
 
 pytestmark = pytest.mark.postgres_only
@@ -75,6 +76,34 @@ def test_two_who_bring_one_event_to_one_wait_wake_it_once(world: World) -> None:
     assert (first, second) == (True, False)
     assert EventDelivery.objects.of(world.tenant).filter(run_id=run_id).count() == wakes_of(world, run_id) == 1
     assert verify.run(run_id).faults == []
+
+
+def about_to_meet(world: World) -> tuple[UUID, Callable[[], UUID], Callable[[], events.Received]]:
+    """A claimed run; the commit by which it waits for its order to be paid; and the event that says so."""
+    packet = world.claimed_run()
+    member = MemberSpec(MemberKind.EVENT, type="order.paid", subject="order/17")
+    wait = WaitSpec(SetMode.ANY, (member,), facts.read().now + timedelta(days=1), OnDeadline.WAKE)
+    spec = EventSpec("https://shop.example", str(uuid4()), "order.paid", "order/17")
+    return (
+        packet.run.id,
+        lambda: commit(world, packet, Next(NextKind.WAIT, "issue", wait)),
+        lambda: events.receive(world.caller, spec),
+    )
+
+
+def test_an_event_that_looked_before_its_wait_was_there_is_found_by_the_wait(world: World) -> None:
+    run_id, open_wait, receive = about_to_meet(world)
+    received = after_its_look(open_wait, receive)
+    assert (received.status, received.deliveries) == ("kept", 0), "it had looked already"
+    assert world.head(run_id).status == "waking" and wakes_of(world, run_id) == 1
+
+
+def test_a_wait_that_looked_before_its_event_was_there_is_found_by_the_event(world: World) -> None:
+    run_id, open_wait, receive = about_to_meet(world)
+    received: list[events.Received] = []
+    after_its_look(lambda: received.append(receive()), open_wait)
+    assert (received[0].status, received[0].deliveries) == ("matched", 1)
+    assert world.head(run_id).status == "waking" and wakes_of(world, run_id) == 1
 
 
 def test_an_event_that_loses_against_the_deadline_revives_nothing(world: World, clock: Clock) -> None:

@@ -14,12 +14,13 @@ from django_q.models import OrmQ, Schedule
 from ledger import schedules, tasks
 from ledger.domain.waits import OnDeadline
 from ledger.engine import sweep
-from ledger.models import Heartbeat
-from ledger.services import hints
+from ledger.models import Heartbeat, Wake
+from ledger.services import hints, leases
 from ledger.services.hints import Hint
 from tests.clock import Clock
 from tests.engine.shop import Shop
 from tests.engine.waking import approval, asking, claim, commit, say, timer
+from tests.meeting import between_reading_and_writing
 from tests.world import World
 
 
@@ -136,3 +137,20 @@ def test_a_beat_counts_up_the_row_of_its_own_cluster(committed: None) -> None:
     tasks.beat()
     tasks.beat()
     assert Heartbeat.objects.get(name=tasks.cluster_name()).beats >= 2
+
+
+@pytest.mark.postgres_only
+def test_what_is_written_late_under_an_older_id_is_swept_too(world: World) -> None:
+    """Ids are made before the write: a sweep that went on from the last id it saw would pass this one over for good."""
+    late, early = world.claimed_run(), world.claimed_run()
+
+    def overtake() -> None:
+        leases.release(world.caller, early.run.id, early.fence)
+        sweep.sweep(10_000)
+        assert world.head(early.run.id).status == "ready"
+
+    between_reading_and_writing(overtake, lambda: leases.release(world.caller, late.run.id, late.fence))
+    older, newer = (Wake.objects.of(world.tenant).get(run_id=packet.run.id) for packet in (late, early))
+    assert older.pk < newer.pk, "it was made first and written last"
+    sweep.sweep(10_000)
+    assert world.head(late.run.id).status == "ready"

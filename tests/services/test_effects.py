@@ -242,6 +242,14 @@ def test_a_crash_between_permit_and_receipt_leaves_unknown_that_nobody_can_permi
     assert not late.counted and state(open_world, effect) == EffectState.UNKNOWN
 
 
+def test_a_holder_that_doesn_t_know_what_became_of_its_call_gets_no_second_permit(open_world: World) -> None:
+    packet, effect, _ = paying(open_world)
+    effects.settle(open_world.caller, effect.pk, SettleSpec(1, Settled.UNKNOWN), packet.fence)
+    with pytest.raises(LedgerError, match="wrong-state"):
+        effects.permit(open_world.caller, effect.pk, packet.fence)
+    assert Permit.objects.of(open_world.tenant).filter(effect=effect).count() == 1
+
+
 def test_a_receipt_settles_an_unknown_effect_where_the_target_has_no_lookup(open_world: World, clock: Clock) -> None:
     wire = replace(PAY, target="wires")
     packet = issuing(open_world, wire)

@@ -9,12 +9,13 @@ from uuid import UUID, uuid4
 import pytest
 
 from ledger.domain.errors import LedgerError
-from ledger.domain.runs import Directive, Fence
+from ledger.domain.runs import CLEARANCE_GOOD_FOR, Directive, Fence
 from ledger.domain.starts import StartSpec
 from ledger.domain.workflows import VersionSpec
-from ledger.models import Handoff, JournalEntry, Lease, Wake, Worker
+from ledger.models import Clearance, Handoff, JournalEntry, Lease, Wake, Worker
 from ledger.services import leases, runs, verify, workflows
 from tests.documents import SCHEMA, STATE, TRANSITIONS
+from tests.meeting import between_reading_and_writing
 
 if TYPE_CHECKING:
     from tests.clock import Clock
@@ -162,3 +163,23 @@ def test_a_worker_is_known_by_its_name_and_code_from_its_first_claim(world: Worl
     world.claim("1", worker=worker)
     row = Worker.objects.of(world.tenant).get(pk=worker)
     assert (row.name, row.code_digest, row.offers) == ("worker", "digest", {"refund": ["1"]})
+
+
+def test_a_clearance_past_its_time_is_claimed_by_nobody_and_the_run_wakes_again(world: World, clock: Clock) -> None:
+    run_id = world.start_run()
+    clock.shift(CLEARANCE_GOOD_FOR.total_seconds())
+    assert leases.claim(world.caller, world.offer("1")) == []
+    assert world.head(run_id).status == "waking"
+    assert Clearance.objects.of(world.tenant).get(run_id=run_id).state == "stale"
+    assert verify.run(run_id).faults == []
+
+
+@pytest.mark.postgres_only
+def test_a_clearance_that_ends_while_it_is_claimed_is_claimed_by_nobody(world: World, clock: Clock) -> None:
+    run_id = world.start_run()
+    ended = CLEARANCE_GOOD_FOR.total_seconds()
+    taken = between_reading_and_writing(
+        lambda: clock.shift(ended), lambda: leases.claim(world.caller, world.offer("1"))
+    )
+    assert taken == [] and world.head(run_id).status == "ready"
+    assert leases.claim(world.caller, world.offer("1")) == [] and world.head(run_id).status == "waking"

@@ -1,0 +1,192 @@
+"""The table of effects: every state against what a worker says, and against silence, as the design has it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.domain import effects
+from ledger.domain.canonical import Body
+from ledger.domain.effects import (
+    EffectRow,
+    EffectState,
+    ReportKind,
+    ReportRow,
+    Settled,
+    SettleSpec,
+)
+from ledger.domain.errors import LedgerError
+from tests.domain.effect_facts import FENCE, NOW, STALE, Scene, effect, target, uid
+
+P, I, U, F, C, WD, WO = (
+    EffectState.PROPOSED,
+    EffectState.IN_FLIGHT,
+    EffectState.UNKNOWN,
+    EffectState.FAILED,
+    EffectState.COMMITTED,
+    EffectState.WITHDRAWN,
+    EffectState.WRITTEN_OFF,
+)
+COMMITTED = SettleSpec(1, Settled.COMMITTED, reference="rf_1")
+FAILED = SettleSpec(1, Settled.FAILED, cause="rejected")
+UNKNOWN = SettleSpec(1, Settled.UNKNOWN)
+ACCEPTED = SettleSpec(1, Settled.ACCEPTED, reference="rf_1", ask_after=5)
+
+
+def settle(scene: Scene, spec: SettleSpec, holder: bool = True) -> tuple[EffectRow, bool]:
+    fence = FENCE if holder else STALE
+    return effects.settle(scene.draft, scene.view, scene.effect, spec, holder=holder, fence=fence)
+
+
+@pytest.mark.parametrize(
+    ("state", "spec", "lookup", "to", "counted"),
+    [
+        (I, COMMITTED, True, C, True),
+        (I, FAILED, True, F, True),
+        (I, UNKNOWN, True, U, True),
+        (I, ACCEPTED, True, I, True),
+        (U, COMMITTED, True, U, False),
+        (U, COMMITTED, False, C, True),
+        (U, FAILED, True, U, False),
+        (U, FAILED, False, U, False),
+        (U, UNKNOWN, False, U, False),
+        (F, COMMITTED, True, U, True),
+        (F, FAILED, True, F, False),
+        (C, COMMITTED, True, C, False),
+        (C, FAILED, True, C, False),
+        (WO, COMMITTED, True, WO, False),
+    ],
+)
+def test_what_the_holder_says(
+    state: EffectState, spec: SettleSpec, lookup: bool, to: EffectState, counted: bool
+) -> None:
+    at = target(lookup={"by": "key"} if lookup else None)
+    scene = Scene(effect(state, at), at)
+    moved, did = settle(scene, spec)
+    assert (moved.state, did) == (to, counted)
+    assert [(r["kind"], r["counted"], r["answer"]) for r in scene.inserted("effect_report")] == [
+        (ReportKind.SETTLE, counted, str(spec.outcome))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "spec", "lookup", "to", "counted"),
+    [
+        (P, COMMITTED, True, P, False),
+        (I, COMMITTED, True, I, False),
+        (I, COMMITTED, False, I, False),
+        (I, FAILED, True, I, False),
+        (U, COMMITTED, True, U, False),
+        (U, COMMITTED, False, C, True),
+        (U, FAILED, False, U, False),
+        (F, COMMITTED, True, U, True),
+        (F, ACCEPTED, True, U, True),
+        (F, FAILED, True, F, False),
+        (F, UNKNOWN, True, F, False),
+        (C, FAILED, True, C, False),
+        (C, COMMITTED, True, C, False),
+        (WD, COMMITTED, True, WD, False),
+    ],
+)
+def test_what_a_stale_worker_says_is_evidence(
+    state: EffectState, spec: SettleSpec, lookup: bool, to: EffectState, counted: bool
+) -> None:
+    at = target(lookup={"by": "key"} if lookup else None)
+    scene = Scene(effect(state, at), at)
+    moved, did = settle(scene, spec, holder=False)
+    assert (moved.state, did) == (to, counted)
+    assert scene.inserted("effect_report")[0]["kind"] == ReportKind.LATE
+
+
+@given(st.sampled_from(EffectState), st.sampled_from(["not_dispatched", "throttled", "rejected"]), st.booleans())
+def test_failed_from_a_stale_worker_never_counts(state: EffectState, cause: str, lookup: bool) -> None:
+    at = target(lookup={"by": "key"} if lookup else None)
+    scene = Scene(effect(state, at), at)
+    moved, counted = settle(scene, SettleSpec(1, Settled.FAILED, cause=cause), holder=False)
+    assert moved.state is state and not counted
+
+
+def test_the_holder_cannot_settle_what_was_never_permitted() -> None:
+    for state, attempt in ((P, 1), (I, 2), (I, 0)):
+        scene = Scene(effect(state))
+        with pytest.raises(LedgerError, match="wrong-state"):
+            settle(scene, replace(COMMITTED, attempt=attempt))
+
+
+def test_a_report_of_an_earlier_attempt_is_late_even_from_the_holder() -> None:
+    scene = Scene(effect(I, attempt=2))
+    moved, counted = settle(scene, COMMITTED)
+    assert (moved.state, counted, scene.inserted("effect_report")[0]["kind"]) == (I, False, ReportKind.LATE)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        SettleSpec(1, Settled.FAILED),
+        SettleSpec(1, Settled.COMMITTED, cause="rejected"),
+        SettleSpec(1, Settled.FAILED, cause="confirmed_absent"),
+        SettleSpec(1, Settled.COMMITTED, ask_after=3),
+        SettleSpec(1, Settled.COMMITTED, reference="x" * 201),
+    ],
+)
+def test_a_report_that_contradicts_itself_is_refused(spec: SettleSpec) -> None:
+    with pytest.raises(LedgerError, match="invalid"):
+        settle(Scene(effect(I)), spec)
+
+
+def test_accepted_stays_in_flight_with_the_reconciler_as_its_owner() -> None:
+    scene = Scene(effect(I))
+    moved, _ = settle(scene, ACCEPTED)
+    assert (moved.accepted, moved.due_at, moved.reference) == (True, NOW + timedelta(seconds=5), "rf_1")
+    assert moved.answer_by is not None and moved.answer_by > NOW + timedelta(hours=1)
+    held = Scene(moved)
+    assert effects.lapse_effects(held.draft, held.view) == (), "a lapse leaves it with the reconciler"
+
+
+def test_unknown_is_looked_up_at_once() -> None:
+    moved, _ = settle(Scene(effect(I)), UNKNOWN)
+    assert moved.due_at == NOW
+
+
+def told(**changes: Any) -> ReportRow:
+    row = ReportRow(
+        uid(40), uid(5), 3, 1, ReportKind.SETTLE, "committed", "", "rf_1", None, None, True, "agent:x", 0, 7, NOW
+    )
+    return replace(row, **changes)
+
+
+def test_a_repeat_is_recognised_by_attempt_and_content_alone() -> None:
+    body = Body(uid(41), b"z" * 16, b'{"ok":true}')
+    with_result = told(evidence_id=body.id, evidence_commitment=body.commitment)
+    bodies = {body.id: (body.salt, body.commitment)}
+    assert effects.replayed(COMMITTED, [told()], {})
+    assert effects.replayed(COMMITTED, [told(kind=ReportKind.LATE)], {})
+    assert effects.replayed(replace(COMMITTED, result=body.content), [with_result], bodies)
+    assert not effects.replayed(replace(COMMITTED, result=b"{}"), [with_result], bodies)
+    assert not effects.replayed(COMMITTED, [with_result], bodies)
+    assert not effects.replayed(replace(COMMITTED, reference="rf_2"), [told()], {})
+    assert not effects.replayed(replace(COMMITTED, attempt=2), [told()], {})
+    assert not effects.replayed(COMMITTED, [told(kind=ReportKind.LOOKUP)], {})
+
+
+# Lapse -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", EffectState)
+def test_a_lapse_turns_in_flight_into_unknown_and_nothing_else(state: EffectState) -> None:
+    scene = Scene(effect(state))
+    moved = effects.lapse_effects(scene.draft, scene.view)
+    assert [one.state for one in moved] == ([U] if state is I else [])
+    assert [r["kind"] for r in scene.inserted("effect_report")] == ([ReportKind.LAPSE] if state is I else [])
+
+
+@pytest.mark.parametrize(("late", "accepted"), [(True, False), (True, True), (False, False)])
+def test_answer_by_ends_in_flight_lease_or_no_lease(late: bool, accepted: bool) -> None:
+    answer_by = NOW if late else NOW + timedelta(seconds=1)
+    scene = Scene(effect(I, answer_by=answer_by, accepted=accepted))
+    assert [one.state for one in effects.expire(scene.draft, scene.view)] == ([U] if late else [])

@@ -1,0 +1,50 @@
+"""Model-based sequences through the real services: 500 of 50 steps on SQLite, fewer on PostgreSQL, where each statement is a round trip."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.database import chosen
+from tests.sequences.frozen import frozen_clock
+from tests.sequences.machine import Sequence
+from tests.sequences.stage import Stage
+
+SHARDS = 4
+SEQUENCES = int(os.environ.get("SEQUENCES", "500" if chosen() == "sqlite" else "40"))
+STEPS = 50
+PLAYED = settings(
+    max_examples=SEQUENCES // SHARDS,
+    stateful_step_count=STEPS,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
+REACHED = {
+    "claim",
+    "permit",
+    "settle committed",
+    "settle unknown",
+    "lapse",
+    "wake",
+    "look absent",
+    "decide approve",
+    "commit wait",
+    "call applied",
+}
+"""Steps that every shard takes many times: without them its sequences never came to where it matters."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_whatever_the_sequence_nothing_is_lost_repeated_or_left_without_a_way_out(shard: int, committed: None) -> None:
+    Sequence.stage, Sequence.taken = Stage(), Counter()
+    with frozen_clock() as clock:
+        Sequence.clock = clock
+        run_state_machine_as_test(Sequence, settings=PLAYED)
+    if SEQUENCES // SHARDS >= 100:
+        assert Sequence.taken.keys() >= REACHED, sorted(REACHED - Sequence.taken.keys())
