@@ -2,13 +2,14 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-client test-wheel test-crash test-browser crash faults bench shots
+.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-client test-wheel test-crash test-storms test-browser crash faults soak bench shots
 
 PYTHON ?= python3
 N ?= 100
 BENCH_SECONDS ?= 2
 POINTS ?= all
 WORKERS ?= 2
+SOAK_MINUTES ?= 120
 BIN := .venv/bin
 SETTINGS := RESUMEAPP_MODE=test
 CHROMIUM := $(firstword $(wildcard $(RESUMEAPP_CHROMIUM) /usr/bin/chromium /usr/bin/chromium-browser /usr/bin/google-chrome))
@@ -58,10 +59,10 @@ check-tools: $(DEV_STAMP)
 	  echo "  apt-get install -y --no-install-recommends chromium fonts-dejavu-core" >&2; exit 1; }
 
 test-sqlite: $(DEV_STAMP) ## All but browser tests, on SQLite
-	RESUMEAPP_TEST_DB=sqlite $(BIN)/python -m pytest -m "not browser and not crash and not postgres_only" -n $(WORKERS)
+	RESUMEAPP_TEST_DB=sqlite $(BIN)/python -m pytest -m "not browser and not crash and not storm and not postgres_only" -n $(WORKERS)
 
 test-postgres: $(DEV_STAMP) ## All but browser tests, on a PostgreSQL of their own
-	RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest -m "not browser and not crash and not sqlite_only" -n $(WORKERS)
+	RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest -m "not browser and not crash and not storm and not sqlite_only" -n $(WORKERS)
 
 test-client: $(DEV_STAMP) ## The client's own tests
 	cd client && ../$(BIN)/python -m pytest
@@ -84,15 +85,19 @@ test-crash: $(DEV_STAMP) ## The short form of the crash trials, on both database
 	@$(BIN)/python -m tests.postgres --check
 	$(BIN)/python -m pytest -m crash tests/crash
 
+test-storms: $(DEV_STAMP) ## Faults from outside, many of each, on a PostgreSQL of their own
+	@$(BIN)/python -m tests.postgres --check
+	$(BIN)/python -m pytest -m storm tests/storms -n $(WORKERS) -rP
+
 test-browser: check-tools ## Tests in a real Chromium
 ifneq ($(wildcard tests/browser/test_*.py),)
 	RESUMEAPP_CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest -m browser tests/browser
 endif
 
-test: check-tools ## Everything: lint, SQLite, PostgreSQL, client, crash trials, browser
+test: check-tools ## Everything: lint, SQLite, PostgreSQL, client, crash trials, storms, browser
 	@phase() { local began=$$SECONDS; echo "== $$1"; $(MAKE) --no-print-directory "$$1"; \
 	  echo "== $$1 took $$((SECONDS - began)) s"; }; \
-	  phase lint; phase test-sqlite; phase test-postgres; phase test-client; phase test-wheel; phase test-crash; phase test-browser
+	  phase lint; phase test-sqlite; phase test-postgres; phase test-client; phase test-wheel; phase test-crash; phase test-storms; phase test-browser
 
 crash: $(DEV_STAMP) ## Kill processes at their worst moments, N trials of each point on each database (N=100, POINTS=all)
 	@$(BIN)/python -m tests.postgres --check
@@ -101,6 +106,10 @@ crash: $(DEV_STAMP) ## Kill processes at their worst moments, N trials of each p
 faults: $(DEV_STAMP) ## Seed each known fault in a copy of the tree and see the named test fail (ONLY=name for one)
 	@$(BIN)/python -m tests.postgres --check
 	$(BIN)/python -m tests.faults --workers $(WORKERS) $(if $(ONLY),--only $(ONLY))
+
+soak: $(DEV_STAMP) ## Storms in turn, with other seeds each time, for SOAK_MINUTES (120)
+	@$(BIN)/python -m tests.postgres --check
+	$(BIN)/python -m tests.storms soak --minutes $(SOAK_MINUTES)
 
 bench: $(DEV_STAMP) ## Measure beside the yardstick, on a PostgreSQL of its own
 	$(BIN)/python -m benchmarks --seconds $(BENCH_SECONDS)

@@ -109,7 +109,7 @@ def run_points(scene: Scene, points: Sequence[str], trials: int, seed: int) -> I
         began = time.monotonic()
         play = _wakes if point == "wake" else _side_by_side
         runs, timer_kills = play(scene, point, range(seed, seed + trials))
-        findings = _judged(scene, point, runs)
+        findings = judged(scene, point, runs)
         kills = timer_kills + [pid for run in runs for pid in run.kills]
         yield Row(scene.kind, point, runs, findings, time.monotonic() - began, kills)
 
@@ -196,7 +196,7 @@ def _wake_round(scene: Scene, runs: list[Run]) -> list[int]:
     return killed
 
 
-def _judged(scene: Scene, point: str, runs: list[Run]) -> list[Finding]:
+def judged(scene: Scene, point: str, runs: list[Run]) -> list[Finding]:
     """Write the case down, and have it judged by an interpreter of its own."""
     case = {
         "database": scene.kind,

@@ -31,6 +31,7 @@ class Process:
         self._report = report
         self._control = control
         self._rest = b""
+        self._reading = threading.Lock()
         self._pidfd = _pidfd(pid)
 
     def hear(self, seconds: float) -> bool:
@@ -38,10 +39,14 @@ class Process:
         readable, _, _ = select.select([self._report], [], [], max(0.0, seconds))
         if not readable:
             return True
-        data = os.read(self._report, 65_536)
-        self._rest += data
-        *whole, self._rest = self._rest.split(b"\n")
-        self.lines.extend(json.loads(line) for line in whole)
+        with self._reading:
+            # Another thread may have read meanwhile what made it readable; a read would then wait for the process's end.
+            if not select.select([self._report], [], [], 0)[0]:
+                return True
+            data = os.read(self._report, 65_536)
+            self._rest += data
+            *whole, self._rest = self._rest.split(b"\n")
+            self.lines.extend(json.loads(line) for line in whole)
         return bool(data)
 
     def wait_for(self, kind: str, seconds: float, matches: Callable[[dict[str, Any]], bool] = bool) -> dict[str, Any]:

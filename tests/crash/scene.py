@@ -26,7 +26,29 @@ CHECK_SECONDS = 4
 
 
 class Refused(Exception):
-    """An answer that wasn't a success."""
+    """An answer that wasn't a success; `status` is its code."""
+
+    def __init__(self, text: str, status: int = 0) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def surroundings(home: Path, **more: str) -> dict[str, str]:
+    """The environment of processes under test: the product's own settings with short times, and no database's address."""
+    found = {
+        **os.environ,
+        "RESUMEAPP_MODE": "test",
+        "DJANGO_SETTINGS_MODULE": "tests.crash.settings",
+        "RESUMEAPP_LOG_LEVEL": "WARNING",
+        "RESUMEAPP_VAR": str(home),
+        "RESUMEAPP_LEASE_SECONDS": str(LEASE_SECONDS),
+        "RESUMEAPP_SEND_BY_SECONDS": str(SEND_BY_SECONDS),
+        "RESUMEAPP_CHECK_SECONDS": str(CHECK_SECONDS),
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'client' / 'src'}",
+        **more,
+    }
+    found.pop("DATABASE_URL", None)
+    return found
 
 
 def call(host: str, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
@@ -39,7 +61,7 @@ def call(host: str, method: str, path: str, body: Any = None, headers: dict[str,
         reply = connection.getresponse()
         content = reply.read()
         if reply.status >= 400:
-            raise Refused(f"{method} {path}: {reply.status} {content[:300].decode(errors='replace')}")
+            raise Refused(f"{method} {path}: {reply.status} {content[:300].decode(errors='replace')}", reply.status)
         return json.loads(content) if content and "json" in reply.headers.get("Content-Type", "") else None
     finally:
         connection.close()
@@ -69,7 +91,7 @@ class Person:
             "POST", f"/api/v1/approvals/{request}/decision", json.dumps(body).encode(), headers
         )
         if status >= 400:
-            raise Refused(f"decision on {request}: {status} {content[:300].decode(errors='replace')}")
+            raise Refused(f"decision on {request}: {status} {content[:300].decode(errors='replace')}", status)
         return json.loads(content)
 
     def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
@@ -122,18 +144,7 @@ class Scene:
         self.stop()
 
     def _start(self) -> None:
-        environment = {
-            **os.environ,
-            "RESUMEAPP_MODE": "test",
-            "DJANGO_SETTINGS_MODULE": "tests.crash.settings",
-            "RESUMEAPP_LOG_LEVEL": "WARNING",
-            "RESUMEAPP_VAR": str(self.home),
-            "RESUMEAPP_LEASE_SECONDS": str(LEASE_SECONDS),
-            "RESUMEAPP_SEND_BY_SECONDS": str(SEND_BY_SECONDS),
-            "RESUMEAPP_CHECK_SECONDS": str(CHECK_SECONDS),
-            "PYTHONPATH": f"{ROOT}:{ROOT / 'client' / 'src'}",
-        }
-        environment.pop("DATABASE_URL", None)
+        environment = surroundings(self.home)
         self.record_address = str(self.home / "resumeapp.sqlite3")
         if self.kind == "postgres":
             self.postgres = PostgresServer()

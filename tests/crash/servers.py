@@ -59,7 +59,12 @@ def web(args: dict[str, Any], report: int, control: int) -> None:
         plan = Plan(line, args["nth"], args["after"], _writes if args["writing"] else lambda sql: True)
         plan.install()
         answering = around(application, plan, "/checkpoints")
-    with _Server(args["port"], args["threads"]) as server:
+    serve(args["port"], args["threads"], answering, line)
+
+
+def serve(port: int, threads: int, answering: Any, line: Line) -> None:
+    """Serve until killed; says `started` once requests are accepted."""
+    with _Server(port, threads) as server:
         server.set_app(answering)
         line.say("started", port=server.server_port)
         server.serve_forever(poll_interval=0.5)

@@ -18,7 +18,8 @@ _ONE_EFFECT = re.compile(r"/effects/([^/]+)/(permit|settle)$")
 
 
 def work(args: dict[str, Any], report: int, control: int) -> None:
-    """Work as `flow` until stopped. `point` is where to block: `before_call`, `settled`, `waiting`, `commit_reply`; or `zombie`, twice."""
+    """Work as `flow` until stopped. `point` is where to block: `claimed`, `before_call`, `called`, `settled`, `waiting`, `commit_reply`; or
+    `zombie`, twice."""
     line = Line(report, control)
     flow = agents.FLOWS[args["flow"]]
     line.say("started", digest=flow.code_digest(), version=flow.version, session=os.getsid(0))
@@ -48,6 +49,8 @@ class Api(httpx.BaseTransport):
         reply = self._inner.handle_request(request)
         reply.read()
         path = request.url.path
+        if self._point == "claimed" and path.endswith("/claim") and reply.status_code == 200:
+            self._block("claimed")
         if request.method == "POST" and not path.endswith(("/claim", "/heartbeat")):
             asked = json.loads(request.content or b"{}")
             self._report(path, asked, reply)
@@ -121,7 +124,11 @@ class Target(httpx.BaseTransport):
             self._point = ""
             self._line.block("before_call", key=request.headers.get("idempotency-key", ""))
         self._line.say("sending", key=request.headers.get("idempotency-key", ""))
-        return self._inner.handle_request(request)
+        reply = self._inner.handle_request(request)
+        if self._point == "called":
+            self._point = ""
+            self._line.block("called")
+        return reply
 
     def close(self) -> None:
         self._inner.close()

@@ -1,0 +1,73 @@
+"""What came of a storm: a row, and for each failure its seed, the commit and a line that reproduces it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tests.crash.harness import commit_id
+
+_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One thing that must not be. `seed` makes it happen again; `more` are further options of the line that does."""
+
+    seed: int
+    text: str
+    more: str = ""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """One storm: how many trials, what was counted on the way, and what was found."""
+
+    storm: str
+    trials: int
+    seconds: float
+    counted: Mapping[str, object] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+
+    def text(self) -> str:
+        """The row, and the failures."""
+        counted = "  ".join(f"{name} {value}" for name, value in self.counted.items())
+        row = f"{self.storm:10} trials {self.trials:6}  failures {len(self.failures)}  {counted}  {self.seconds:.1f} s"
+        lines = [row]
+        for failure in self.failures[:_SHOWN]:
+            again = f"python -m tests.storms {self.storm} --seed {failure.seed}{failure.more and ' '}{failure.more}"
+            lines.append(f"  {failure.text}\n    seed {failure.seed}, commit {commit_id()}: {again}")
+        if len(self.failures) > _SHOWN:
+            lines.append(f"  … and {len(self.failures) - _SHOWN} more")
+        if not self.failures and self.trials:
+            lines.append(
+                f"  No failure in {self.trials} trials bounds its rate at about {3 / self.trials:.2g}, no lower."
+            )
+        return "\n".join(lines)
+
+
+CI = {
+    "boundaries": 1,
+    "kills": 100,
+    "cuts": 1_000,
+    "zombies": 200,
+    "meetings": 10_000,
+    "faults": 40,
+    "inputs": 5_000,
+}
+"""Trials of each storm in `make test`; of boundaries passes, of faults trials of each fault."""
+
+SOAK = {
+    "boundaries": 20,
+    "kills": 1_500,
+    "cuts": 20_000,
+    "zombies": 5_000,
+    "meetings": 200_000,
+    "faults": 1_000,
+    "inputs": 200_000,
+}
+"""The long column: what `make soak` runs when it is given the time."""
+
+
+def wanted(storm: str) -> int:
+    """How many trials: `RESUMEAPP_STORM_<STORM>`, or as in `make test`."""
+    return int(os.environ.get(f"RESUMEAPP_STORM_{storm.upper()}", CI[storm]))
