@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from ledger.domain.authority import GrantRow
 from ledger.domain.checkpoints import VersionRow, current_version
+from ledger.domain.effects import ReportRow
 from ledger.domain.views import RunView
 from ledger.domain.waits import MemberRow, SetRow
 from ledger.domain.wakes import WakeRow
@@ -16,11 +18,12 @@ from ledger.services.views import run_view
 
 DECISIONS_READ = 10
 WAITS_READ = 20
+_FAILED = "SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state = 'failed'"
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """A run with what a wake reads beside its view."""
+    """A run with what a wake reads beside its view: `usable` are used grants of failed effects, `last_words` what counted last of these."""
 
     view: RunView
     wake: WakeRow
@@ -33,6 +36,8 @@ class Background:
     members: Sequence[MemberRow]
     decided: Sequence[str]
     agent_active: bool
+    usable: Sequence[GrantRow]
+    last_words: Mapping[UUID, ReportRow]
 
 
 def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
@@ -72,6 +77,16 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
         decided=Part(
             "decision", "t.run_id = %s", (run_id,), many=True, order="t.decided_at DESC", limit=DECISIONS_READ
         ),
+        usable=Part(
+            "grant", f"t.run_id = %s AND t.state = 'used' AND t.subject_id IN ({_FAILED})", (run_id,) * 2, many=True
+        ),
+        last_word=Part(
+            "effect_report",
+            f"t.effect_id IN ({_FAILED}) AND t.counted AND NOT EXISTS (SELECT 1 FROM ledger_effect_report n"
+            " WHERE n.effect_id = t.effect_id AND n.counted AND n.ordinal > t.ordinal)",
+            (run_id,),
+            many=True,
+        ),
         agent=Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
     )
     extras = view.extras
@@ -88,5 +103,7 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
         waits=[facts.load(SetRow, row) for row in extras["waits"]],
         members=[facts.load(MemberRow, row) for row in extras["waited"]],
         decided=[row["decision"] for row in extras["decided"]],
+        usable=[facts.load(GrantRow, row) for row in extras["usable"]],
+        last_words={row["effect_id"]: facts.load(ReportRow, row) for row in extras["last_word"]},
         agent_active=view.run.agent_id is None or (agent is not None and agent["active"]),
     )

@@ -23,6 +23,8 @@ TABLE = {
     Check("deadline", F, "passed_hand_off"): ("the deadline of its wait", "passed"),
     Check("effects", P, "all_known"): ("calls of the run", "every outcome known"),
     Check("effects", F, "outcome_unknown", "in_flight"): ("call in flight", "an outcome is unknown"),
+    Check("retry", P, "may_be_tried", "throttled"): ("failed: throttled", "may be tried again"),
+    Check("retry", F, "no_keys", "confirmed_absent"): ("failed: confirmed absent", "the target knows no keys"),
     Check("identity", F, "agent_inactive", "active", "inactive"): ("agent and principal active", "agent inactive"),
     Check("policy", P, "approve", "", "4"): ("the present policy counts", "policy 4: a person must approve"),
     Check("grant", P, "live", DIGEST, DIGEST): ("approved exactly this", "still this, still good"),

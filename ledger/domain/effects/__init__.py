@@ -20,7 +20,16 @@ from ledger.domain.effects.base import (
     subject_of,
 )
 from ledger.domain.effects.looks import Judged, Look, apply_look, begin_replay, horizon, pause, verdict
-from ledger.domain.effects.permits import INCURABLE, PermitAsk, calls_out, permit, send_to_wake
+from ledger.domain.effects.permits import (
+    INCURABLE,
+    PermitAsk,
+    allows_another,
+    barred,
+    callable_next,
+    calls_out,
+    permit,
+    send_to_wake,
+)
 from ledger.domain.effects.proposals import (
     ProposalSpec,
     SeenVersion,
@@ -61,8 +70,11 @@ __all__ = [
     "WithdrawCause",
     "accept",
     "account",
+    "allows_another",
     "apply_look",
+    "barred",
     "begin_replay",
+    "callable_next",
     "calls_out",
     "check_accounted",
     "check_closed",

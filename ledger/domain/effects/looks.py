@@ -16,12 +16,14 @@ from ledger.domain.effects.base import (
     FailCause,
     LookAnswer,
     ReportKind,
+    ReportRow,
     Said,
     TargetRow,
     move,
     report,
 )
 from ledger.domain.effects.endings import contradicted, settled, to_person
+from ledger.domain.effects.permits import barred
 from ledger.domain.effects.settles import committed, reopened, unknown
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Status
@@ -266,12 +268,13 @@ VERDICTS = frozenset({FailCause.CONFIRMED_ABSENT, FailCause.REJECTED})
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a person says happened, and how they know. `cause` goes with failed."""
+    """What a person says happened, and how they know. `cause` goes with failed; `last_word` is what counted last, where that was a person's word."""
 
     outcome: EffectState
     evidence: Body
     cause: str = ""
     reference: str = ""
+    last_word: ReportRow | None = None
 
 
 def verdict(
@@ -279,7 +282,8 @@ def verdict(
 ) -> EffectRow:
     """A person says what happened, with evidence.
 
-    Out of `unknown` it decides; against a recorded outcome it reopens `failed` and disputes `committed`. Raises LedgerError `invalid`, `wrong-state`.
+    Out of `unknown` it decides; against a recorded outcome it reopens `failed` and disputes `committed`; where no machine may try a failed effect
+    again, `confirmed_absent` gives leave for one more attempt. Raises LedgerError `invalid`, `wrong-state`.
     """
     failing = judged.outcome is EffectState.FAILED
     if judged.outcome not in (EffectState.COMMITTED, EffectState.FAILED) or failing != (judged.cause in VERDICTS):
@@ -326,6 +330,13 @@ def _judge(
             moved = _fail(draft, effect, "verdict", FailCause(judged.cause), reference)
         else:
             moved = committed(draft, view, effect, "verdict", reference=reference, result_id=None)
+        settled(draft, view, moved, withdraw)
+        return moved
+    if judged.cause == FailCause.CONFIRMED_ABSENT and barred(
+        effect, view.targets[effect.target_id], draft.at, judged.last_word
+    ):
+        _check_absent(draft, view, effect, judged)
+        moved = move(draft, effect, cause=FailCause.CONFIRMED_ABSENT, settled_at=draft.at)
         settled(draft, view, moved, withdraw)
         return moved
     if effect.state is EffectState.FAILED and judged.outcome is EffectState.COMMITTED:

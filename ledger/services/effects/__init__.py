@@ -13,7 +13,7 @@ from ledger.services.effects.holding import (
     withdraw_in,
     withdrawer,
 )
-from ledger.services.effects.reading import Due, EffectView, due, get
+from ledger.services.effects.reading import Due, EffectView, due, get, needs_a_person, once_more
 from ledger.services.effects.reconciling import RECONCILER, Looked, begin_replay, lapse, look, verdict
 
 __all__ = [
@@ -31,6 +31,8 @@ __all__ = [
     "get",
     "lapse",
     "look",
+    "needs_a_person",
+    "once_more",
     "permit",
     "propose",
     "propose_in",

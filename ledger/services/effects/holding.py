@@ -43,6 +43,7 @@ from ledger.services.effects.reading import (
     seat,
     shown,
     with_grants,
+    words_of,
 )
 from ledger.services.facts import Part
 from ledger.services.ids import new_body
@@ -244,7 +245,7 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
         view = with_grants(at.view, at.view.extras["usable"])
         check_held(caller, view, fence)
         keys.check_live(view.extras["asking_key"], view.now)
-        ask = _ask(caller, view, fence, observation)
+        ask = _ask(caller, view, at.effect, fence, observation)
         draft = run_draft(view, caller.actor, "effect.permit", fresh_authority=True)
         try:
             effect, given, new = rules.permit(draft, view, at.effect, _doubted(view, at.effect, ask))
@@ -264,7 +265,7 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
     return answer if written is None else replace(answer, now=written.clock)
 
 
-def _ask(caller: Caller, view: RunView, fence: Fence, observation: SeenVersion | None) -> PermitAsk:
+def _ask(caller: Caller, view: RunView, effect: EffectRow, fence: Fence, observation: SeenVersion | None) -> PermitAsk:
     recorded = newest_seen(view.extras["seen"])
     now = observation is not None and (recorded is None or observation.at > recorded.at)
     return PermitAsk(
@@ -275,6 +276,7 @@ def _ask(caller: Caller, view: RunView, fence: Fence, observation: SeenVersion |
         send_within=timedelta(seconds=settings.RESUMEAPP_SEND_BY_SECONDS),
         key_id=caller.key_id,
         inactive=inactive(view),
+        last_word=words_of(view).get(effect.id),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
+from ledger.domain import effects as rules
 from ledger.domain.authority import GrantRow
 from ledger.domain.canonical import Body
 from ledger.domain.change import Change
@@ -76,6 +77,7 @@ def permit_parts(effect_id: UUID, key_id: UUID | None) -> dict[str, Part]:
         ),
         "permits": Part("permit", "t.effect_id = %s", one, many=True, order="t.attempt DESC", limit=1),
         **content_parts(effect_id),
+        **last_word(effect_id),
         "usable": Part("grant", "t.subject_id = %s AND t.state IN ('live', 'used')", one, many=True),
         "seen": Part(
             "observation",
@@ -87,6 +89,21 @@ def permit_parts(effect_id: UUID, key_id: UUID | None) -> dict[str, Part]:
             limit=1,
         ),
     }
+
+
+def last_word(effect_id: UUID) -> dict[str, Part]:
+    """What counted last of all that was said of an effect."""
+    return {
+        "last_word": Part(
+            "effect_report", "t.effect_id = %s AND t.counted", (effect_id,), many=True, order="t.ordinal DESC", limit=1
+        )
+    }
+
+
+def words_of(view: RunView) -> dict[UUID, ReportRow]:
+    """What `last_word` and its like read, by effect."""
+    rows = [facts.load(ReportRow, row) for row in view.extras["last_word"]]
+    return {row.effect_id: row for row in rows}
 
 
 def inactive(view: RunView) -> str:
@@ -201,6 +218,22 @@ def get(tenant_id: UUID | None, effect_id: UUID) -> EffectView:
         evidence=bodies,
         now=read.now,
     )
+
+
+def needs_a_person(effect_id: UUID) -> str:
+    """Why only a person may have this effect tried again: a code, or '' where that isn't so. Raises LedgerError `not-found`."""
+    seen = get(None, effect_id)
+    return rules.barred(seen.row, seen.target, seen.now, _last_word(seen))
+
+
+def once_more(effect_id: UUID) -> bool:
+    """Did a person's word, the last one that counted, give leave for one more attempt? Raises LedgerError `not-found`."""
+    seen = get(None, effect_id)
+    return rules.allows_another(seen.row, _last_word(seen))
+
+
+def _last_word(seen: EffectView) -> ReportRow | None:
+    return next((report for report in reversed(seen.reports) if report.counted), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ledger.services import permissions, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.effects.holding import withdrawer
-from ledger.services.effects.reading import Seat, seat
+from ledger.services.effects.reading import Seat, last_word, seat, words_of
 from ledger.services.ids import new_body
 from ledger.services.views import run_view
 
@@ -109,7 +109,8 @@ def begin_replay(effect_id: UUID, actor: str = RECONCILER) -> EffectRow:
 @writes(
     moves=(
         "Effect unknown → committed or failed; against a recorded outcome failed → unknown, committed → disputed; "
-        "inserts a report with the person's evidence."
+        "a failed one that no machine may try again may be tried once more; inserts a report with the person's "
+        "evidence."
     ),
     twice="The second is refused, `wrong-state`, unless it contradicts the first.",
     dies="The verdict stands; whoever waited for the effect wakes by a row.",
@@ -136,9 +137,10 @@ def verdict(
         if not permissions.can(person_id, Verb.OPERATE, WorkflowType(pk=at.view.head.workflow_id)):
             raise LedgerError("forbidden", "you may not operate this workflow", "Ask an administrator for the right.")
         draft = run_draft(at.view, caller.actor, "effect.verdict", fresh_authority=True)
-        judged = Judged(outcome, new_body(canonical({"text": text}), at.view.now), cause, reference)
+        found = new_body(canonical({"text": text}), at.view.now)
+        judged = Judged(outcome, found, cause, reference, words_of(at.view).get(effect_id))
         effect = rules.verdict(draft, at.view, at.effect, judged, withdrawer(draft, at.view))
         return draft.change(), effect
 
-    effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id), rule)
+    effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **last_word(effect_id)), rule)
     return effect
