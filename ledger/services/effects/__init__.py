@@ -8,12 +8,13 @@ from ledger.services.effects.holding import (
     permit,
     propose,
     propose_in,
+    repeated,
     settle,
     settle_in,
     withdraw_in,
     withdrawer,
 )
-from ledger.services.effects.reading import Due, EffectView, due, get, needs_a_person, once_more
+from ledger.services.effects.reading import Due, EffectView, due, get, needs_a_person, once_more, report_parts
 from ledger.services.effects.reconciling import RECONCILER, Looked, begin_replay, lapse, look, verdict
 
 __all__ = [
@@ -36,6 +37,8 @@ __all__ = [
     "permit",
     "propose",
     "propose_in",
+    "repeated",
+    "report_parts",
     "settle",
     "settle_in",
     "verdict",

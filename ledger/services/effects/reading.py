@@ -114,24 +114,21 @@ def inactive(view: RunView) -> str:
     return "person" if person is not None and not permissions.member(person, view.run.tenant_id) else ""
 
 
-def report_parts(effect_id: UUID, agent_id: UUID | None) -> dict[str, Part]:
-    """What was reported by workers of this effect, with its evidence: for recognising a repeat. And the permits that this agent had for it."""
-    told = "FROM ledger_effect_report r WHERE r.effect_id = %s AND r.kind IN ('settle', 'late')"
+def report_parts(effect_ids: Sequence[UUID], agent_id: UUID | None) -> dict[str, Part]:
+    """What was reported by workers of these effects, with its evidence: for recognising a repeat. And the permits that this agent had for them."""
+    these = f"({', '.join(['%s'] * len(effect_ids))})"
+    told = f"FROM ledger_effect_report r WHERE r.effect_id IN {these} AND r.kind IN ('settle', 'late')"
+    own = f"t.effect_id IN {these} AND t.key_id IN (SELECT k.id FROM ledger_api_key k WHERE k.agent_id = %s)"
     return {
         "told": Part(
             "effect_report",
-            "t.effect_id = %s AND t.kind IN ('settle', 'late')",
-            (effect_id,),
+            f"t.effect_id IN {these} AND t.kind IN ('settle', 'late')",
+            tuple(effect_ids),
             many=True,
             order="t.ordinal",
         ),
-        "own_permits": Part(
-            "permit",
-            "t.effect_id = %s AND t.key_id IN (SELECT k.id FROM ledger_api_key k WHERE k.agent_id = %s)",
-            (effect_id, agent_id),
-            many=True,
-        ),
-        "told_bodies": Part("body", f"t.id IN (SELECT r.evidence_id {told})", (effect_id,), many=True),
+        "own_permits": Part("permit", own, (*effect_ids, agent_id), many=True),
+        "told_bodies": Part("body", f"t.id IN (SELECT r.evidence_id {told})", tuple(effect_ids), many=True),
     }
 
 
