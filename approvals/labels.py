@@ -93,6 +93,7 @@ CHECKS: Mapping[str, str] = {
     "code": "Code fits the state",
     "deadline": "Within its deadline",
     "policy": "Policy allows it",
+    "dispute": "No outcome disputed",
     "retry": "May be tried again",
     "grant": "Approval still good",
     "target": "Target unchanged",
@@ -152,6 +153,9 @@ STANDS: Mapping[str, str] = {
 HANDOFFS: Mapping[str, str] = {
     "poisoned": "Three workers took it and none came back with a commit.",
     "effect-disputed": "New evidence contradicts the outcome that was recorded.",
+    "effect-contradicted": "The run ended on an outcome that newer evidence contradicts.",
+    "dispute:unresolved": "Two accounts of one call contradict each other: a person says which holds.",
+    "deadline:unreconciled": "What a call did was still unknown when the time to find out was over.",
     "effect-differs": "The target has something under this key, but not what was asked for.",
     "reconcile-gave-up": "The target could not say what happened in the time allowed.",
     "retry:no_keys": "The target knows no keys: only a person may have the call sent once more.",

@@ -74,6 +74,10 @@ def _effects(check: Checked) -> Phrases:
     return Phrases(f"call {words(check.recorded)}" if check.recorded else "calls of the run", "an outcome is unknown")
 
 
+def _dispute(check: Checked) -> Phrases:
+    return Phrases(f"recorded as {words(check.recorded)}", "newer evidence says otherwise")
+
+
 _RETRIES = {
     "may_be_tried": "may be tried again",
     "no_keys": "the target knows no keys",
@@ -143,6 +147,7 @@ _PHRASES: Mapping[str, Callable[[Checked], Phrases]] = {
     "code": _code,
     "deadline": _deadline,
     "effects": _effects,
+    "dispute": _dispute,
     "retry": _retry,
     "identity": _identity,
     "policy": _policy,

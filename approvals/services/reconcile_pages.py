@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -239,6 +239,10 @@ _SITUATIONS = {
     EffectState.WRITTEN_OFF: "It was given up: nobody will find out, and nothing is sent again.",
 }
 _REFUSED = "The target refused it for good. It is not tried again."
+_HELD = {
+    "committed": "It was done: a person looked into what spoke against it. Nothing is sent again.",
+    "failed": "It was recorded as done, and a person found that it was not. Nothing is sent again.",
+}
 _RUNS = {
     "running": "The run is with a worker.",
     "waiting": "The run waits.",
@@ -256,7 +260,9 @@ def _situation(effect: Effect, head: RunHead) -> str:
     what = _SITUATIONS.get(state, _REFUSED)
     if state is EffectState.FAILED and effect.cause != "rejected":
         what = f"It was not done. {again(effect)}"
-    if state is EffectState.COMMITTED and effect.result_id is not None:
+    if effect.held:
+        what = _HELD[effect.held]
+    elif state is EffectState.COMMITTED and effect.result_id is not None:
         what = "It was done. The run has its result and nothing is sent again."
     if effect.disputed:
         what = "It was recorded as done, and newer evidence says otherwise. The record keeps both."
@@ -290,6 +296,9 @@ def _facts(tenant: Tenant, effect: Effect, amount: str, payloads: bool) -> tuple
 
 def again(effect: Effect) -> str:
     """Whether a call that was not done may be sent again, and what a person has to do with it."""
+    if effect.state == EffectState.COMMITTED:
+        flagged = "it is flagged as disputed, and a person says which account holds."
+        return f"It stays recorded as done; {flagged if effect.disputed else 'nothing is sent again.'}"
     target = shown(effect.target.name)
     why = effects.needs_a_person(effect.pk)
     if why == "no_keys":
@@ -321,6 +330,9 @@ def choices(effect: Effect) -> tuple[Choice, ...]:
     )
     if effect.state == EffectState.UNKNOWN:
         return done, absent, refused
+    if effect.disputed:
+        closes = "The dispute is over, and what waits for it goes on. Nothing is sent again."
+        return replace(done, causes=closes), replace(absent, causes=closes)
     if effect.state == EffectState.FAILED and effect.attempt:
         after_all = Choice("committed", "It was done after all", "It becomes unknown again and is looked up.", True)
         return (after_all, absent) if effects.needs_a_person(effect.pk) else (after_all,)
@@ -335,6 +347,4 @@ def _why_no_choice(effect: Effect, operates: bool) -> str:
         return "You may see this effect. Settling it needs the right to operate this workflow."
     if effect.state == EffectState.IN_FLIGHT:
         return "Its call may still be under way. It can be settled by hand once it is unknown."
-    if effect.disputed:
-        return "It is disputed: both accounts are kept. Close the handoff once you know which holds."
     return "" if effect.state in SETTLED else "There is nothing to settle."

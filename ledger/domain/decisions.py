@@ -45,12 +45,13 @@ SPEAKS: dict[tuple[str, Answer], DecisionKind | str] = {
     ("grant", Answer.FAIL): DecisionKind.ASK_AGAIN,
     ("grant", Answer.CANNOT_TELL): DecisionKind.RETRY_LATER,
     ("retry", Answer.FAIL): DecisionKind.HAND_OFF,
+    ("dispute", Answer.FAIL): DecisionKind.HAND_OFF,
     ("target", Answer.CHANGED): CONFLICT,
     ("target", Answer.CANNOT_TELL): DecisionKind.RETRY_LATER,
 }
 """(check, answer) → what it speaks for. What isn't listed, such as any doubt about integrity or identity, speaks for a person."""
 
-OF_INTENT = frozenset({"integrity", "effects", "attempts"})
+OF_INTENT = frozenset({"integrity", "effects", "attempts", "dispute"})
 """The checks that count when a run is only to be ended."""
 
 MOVED_UNASKED = "moved_unasked"

@@ -31,7 +31,7 @@ ASKED_FOR = timedelta(days=7)
 BACK_OFF = timedelta(seconds=5)
 LONGEST_BACK_OFF = timedelta(minutes=10)
 MACHINE_DECISION = "decide"
-OF_OUTCOMES = frozenset({"retry"})
+OF_OUTCOMES = frozenset({"retry", "dispute", "deadline"})
 """Checks of what became of one effect: a handoff for them is about it, and is over when that is known."""
 
 CAUSES: Mapping[str, WithdrawCause] = {
@@ -329,7 +329,7 @@ def _hand_off(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
         (
             UUID(check.subject)
             for check in opening.gathered.checks
-            if check.name in OF_OUTCOMES and check.code == reason
+            if check.name in OF_OUTCOMES and check.subject and check.code == reason
         ),
         None,
     )

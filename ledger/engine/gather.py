@@ -12,12 +12,12 @@ from uuid import UUID
 from ledger.domain import decisions
 from ledger.domain.authority import GrantRow, Requirement, Verdict, grant_of, requirement
 from ledger.domain.checkpoints import accepted_versions
-from ledger.domain.effects import OPEN, EffectRow, EffectState, SeenVersion, barred, callable_next
+from ledger.domain.effects import OPEN, EffectRow, EffectState, SeenVersion, barred, callable_next, disputes
 from ledger.domain.handoffs import Outcome as Handed
 from ledger.domain.runs import Intent
 from ledger.domain.transitions import Gathered
 from ledger.domain.views import RunView
-from ledger.domain.waits import DEAD, MemberKind, MemberRow, OnDeadline, Outcome, SetState
+from ledger.domain.waits import DEAD, Internal, MemberKind, MemberRow, OnDeadline, Outcome, SetState
 from ledger.domain.wakes import ATTEMPTS, Answer, Check, DecisionKind, WakeRow
 from ledger.engine import integrity, observe
 from ledger.services import permissions, ports
@@ -45,7 +45,7 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
     wrong = {effect.id: why for effect in ahead if (why := _why_ask(known, effect, wanted[effect.id]))}
     asked = {effect_id: _ASKED.get(why, "voided") for effect_id, why in wrong.items()}
     checks = [_integrity(known), _attempts(known), _code(known), _effects(known), _deadline(known), _identity(known)]
-    checks += _retries(known, stuck, refused)
+    checks += _disputes(known) + _retries(known, stuck, refused)
     for effect in ahead:
         checks += [_policy(view, effect, wanted[effect.id]), _grant(known, effect, wrong.get(effect.id, ""))]
     decision_facts = _facts(known)
@@ -131,9 +131,14 @@ def _owned(effect: EffectRow) -> bool:
 
 
 def _deadline(known: Background) -> Check:
-    if f"deadline_{OnDeadline.HAND_OFF}" in known.wake.reasons:
-        return Check("deadline", Answer.FAIL, "passed_hand_off")
     last = known.waits[0] if known.waits else None
+    if f"deadline_{OnDeadline.HAND_OFF}" in known.wake.reasons:
+        if last is None or last.internal != Internal.RECONCILE:
+            return Check("deadline", Answer.FAIL, "passed_hand_off")
+        out = [effect for effect in known.view.effects if effect.state in OPEN]
+        if out:
+            return Check("deadline", Answer.FAIL, "unreconciled", last.deadline.isoformat(), "", str(out[0].id))
+        return Check("deadline", Answer.PASS, "kept")
     if last is not None and last.state is SetState.EXPIRED:
         return Check("deadline", Answer.CHANGED, "passed", last.deadline.isoformat(), str(last.cause))
     return Check("deadline", Answer.PASS, "kept" if last else "none")
@@ -175,6 +180,14 @@ def _barred(known: Background) -> dict[UUID, str]:
         for effect in callable_next(view)
     }
     return {effect_id: why for effect_id, why in found.items() if why}
+
+
+def _disputes(known: Background) -> list[Check]:
+    """Two accounts of one effect: nothing goes on before a person said which holds."""
+    return [
+        Check("dispute", Answer.FAIL, "unresolved", str(effect.state), "", str(effect.id))
+        for effect in disputes(known.view)
+    ]
 
 
 def _retries(known: Background, stuck: Mapping[UUID, str], refused: Mapping[UUID, str]) -> list[Check]:

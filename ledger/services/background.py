@@ -40,6 +40,19 @@ class Background:
     last_words: Mapping[UUID, ReportRow]
 
 
+def _of_failed(run_id: UUID) -> dict[str, Part]:
+    """Of effects that failed: the used grants that cover further attempts, and what counted last of all that was said of each."""
+    newer = (
+        "SELECT 1 FROM ledger_effect_report n WHERE n.effect_id = t.effect_id AND n.counted AND n.ordinal > t.ordinal"
+    )
+    used = f"t.run_id = %s AND t.state = 'used' AND t.subject_id IN ({_FAILED})"
+    last = f"t.effect_id IN ({_FAILED}) AND t.counted AND NOT EXISTS ({newer})"
+    return {
+        "usable": Part("grant", used, (run_id,) * 2, many=True),
+        "last_word": Part("effect_report", last, (run_id,), many=True),
+    }
+
+
 def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
     """Read a run for its wake, with so many of its newest entries: one statement on PostgreSQL."""
     head = "(SELECT h.{} FROM ledger_run_head h WHERE h.run_id = %s)"
@@ -77,16 +90,7 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
         decided=Part(
             "decision", "t.run_id = %s", (run_id,), many=True, order="t.decided_at DESC", limit=DECISIONS_READ
         ),
-        usable=Part(
-            "grant", f"t.run_id = %s AND t.state = 'used' AND t.subject_id IN ({_FAILED})", (run_id,) * 2, many=True
-        ),
-        last_word=Part(
-            "effect_report",
-            f"t.effect_id IN ({_FAILED}) AND t.counted AND NOT EXISTS (SELECT 1 FROM ledger_effect_report n"
-            " WHERE n.effect_id = t.effect_id AND n.counted AND n.ordinal > t.ordinal)",
-            (run_id,),
-            many=True,
-        ),
+        **_of_failed(run_id),
         agent=Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
     )
     extras = view.extras

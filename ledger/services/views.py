@@ -46,7 +46,7 @@ def run_parts(run_id: UUID) -> dict[str, Part]:
         "clearance": Part("clearance", f"t.id = {_HEAD.format('clearance_id')}", one),
         "effects": Part(
             "effect",
-            f"t.run_id = %s AND (t.instance_id = {_HEAD.format('instance_id')} OR t.state IN ('proposed', 'in_flight', 'unknown'))",
+            f"t.run_id = %s AND (t.instance_id = {_HEAD.format('instance_id')} OR t.state IN ('proposed', 'in_flight', 'unknown') OR t.disputed)",
             one * 2,
             many=True,
             order="t.proposed_at, t.name",
@@ -63,7 +63,7 @@ def run_parts(run_id: UUID) -> dict[str, Part]:
         "wake": Part("wake", "t.run_id = %s AND t.state IN ('queued', 'checking')", one),
         "policy": Part("policy_version", f"t.tenant_id = {_TENANT}", one, order="t.number DESC"),
         "grants": Part("grant", "t.run_id = %s AND t.state = 'live'", one, many=True),
-        "handoff": Part("handoff", "t.run_id = %s AND t.blocks_run AND t.state IN ('open', 'accepted')", one),
+        "handoffs": Part("handoff", "t.run_id = %s AND t.state IN ('open', 'accepted')", one, many=True),
     }
 
 
@@ -94,6 +94,7 @@ def to_view(read: Facts, tenant_id: UUID | None, extras: tuple[str, ...]) -> Run
             "not-found", "there is no such run here", "Check the id, and that the key belongs to its tenant."
         )
     workflow = read.row("workflow")
+    handoffs = read.all("handoffs", HandoffRow)
     instance, key = read.row("instance"), read.row("holder_key")
     return RunView(
         now=read.now,
@@ -112,7 +113,8 @@ def to_view(read: Facts, tenant_id: UUID | None, extras: tuple[str, ...]) -> Run
         wake=read.one("wake", WakeRow),
         policy=read.one("policy", PolicyRow),
         grants=read.all("grants", GrantRow),
-        handoff=read.one("handoff", HandoffRow),
+        handoff=next((handoff for handoff in handoffs if handoff.blocks_run), None),
+        handoffs=[handoff for handoff in handoffs if not handoff.blocks_run],
         extras={name: read.rows[name] if isinstance(read.rows[name], list) else [read.rows[name]] for name in extras},
         instance_opened_at=instance["opened_at"] if instance else None,
         holder_agent_id=key["agent_id"] if key else None,

@@ -234,7 +234,7 @@ def _disputed(asked: _Asked) -> EffectRow | None:
 
 def dispute(draft: Draft, view: RunView, effect: EffectRow) -> EffectRow | None:
     """A recorded outcome is contradicted: it stays, is marked, and a person is asked once."""
-    if effect.disputed:
+    if effect.disputed or effect.held == EffectState.FAILED:
         return None
     moved = move(draft, effect, disputed=True)
     contradicted(draft, view, moved)
@@ -282,8 +282,8 @@ def verdict(
 ) -> EffectRow:
     """A person says what happened, with evidence.
 
-    Out of `unknown` it decides; against a recorded outcome it reopens `failed` and disputes `committed`; where no machine may try a failed effect
-    again, `confirmed_absent` gives leave for one more attempt. Raises LedgerError `invalid`, `wrong-state`.
+    Out of `unknown` it decides; against a recorded outcome it reopens `failed` and disputes `committed`; of a dispute it
+    says which account holds; where no machine may try a failed effect again, `confirmed_absent` gives leave for one more attempt. Raises LedgerError `invalid`, `wrong-state`.
     """
     failing = judged.outcome is EffectState.FAILED
     if judged.outcome not in (EffectState.COMMITTED, EffectState.FAILED) or failing != (judged.cause in VERDICTS):
@@ -324,20 +324,22 @@ def _judge(
     draft: Draft, view: RunView, effect: EffectRow, judged: Judged, withdraw: Withdraw | None
 ) -> EffectRow | None:
     reference = judged.reference or effect.reference
+    if effect.disputed:
+        return _resolved(draft, view, effect, judged, withdraw)
     if effect.state is EffectState.UNKNOWN:
         if judged.outcome is EffectState.FAILED:
             _check_absent(draft, view, effect, judged)
             moved = _fail(draft, effect, "verdict", FailCause(judged.cause), reference)
         else:
             moved = committed(draft, view, effect, "verdict", reference=reference, result_id=None)
-        settled(draft, view, moved, withdraw)
+        settled(draft, view, moved, withdraw, by_person=True)
         return moved
     if judged.cause == FailCause.CONFIRMED_ABSENT and barred(
         effect, view.targets[effect.target_id], draft.at, judged.last_word
     ):
         _check_absent(draft, view, effect, judged)
         moved = move(draft, effect, cause=FailCause.CONFIRMED_ABSENT, settled_at=draft.at)
-        settled(draft, view, moved, withdraw)
+        settled(draft, view, moved, withdraw, by_person=True)
         return moved
     if effect.state is EffectState.FAILED and judged.outcome is EffectState.COMMITTED:
         return reopened(draft, view, effect, reference=reference)
@@ -349,3 +351,13 @@ def _judge(
         "Read it again: it may have been settled meanwhile.",
         state=str(effect.state),
     )
+
+
+def _resolved(draft: Draft, view: RunView, effect: EffectRow, judged: Judged, withdraw: Withdraw | None) -> EffectRow:
+    """Which of two accounts holds. What is recorded as done stays so, with what was found; what failed and was done after all is looked up."""
+    if effect.state is EffectState.FAILED and judged.outcome is EffectState.COMMITTED:
+        effect = move(draft, effect, disputed=False)
+        return reopened(draft, view, effect, reference=judged.reference or effect.reference)
+    moved = move(draft, effect, disputed=False, held=judged.outcome)
+    settled(draft, view, moved, withdraw, by_person=True)
+    return moved

@@ -170,6 +170,13 @@ def _check_retry(draft: Draft, effect: EffectRow, target: TargetRow, last_word: 
     said that it may be."""
     if effect.state is not EffectState.FAILED:
         return
+    if effect.disputed:
+        raise LedgerError(
+            "wrong-state",
+            "it is disputed whether this effect failed",
+            "Give the run back: a person says which account holds.",
+            cause=effect.cause,
+        )
     if effect.cause not in RETRYABLE:
         raise LedgerError(
             "wrong-state",
@@ -297,7 +304,12 @@ def callable_next(view: RunView) -> list[EffectRow]:
         effect
         for effect in view.effects
         if effect.state is EffectState.PROPOSED
-        or (effect.state is EffectState.FAILED and effect.cause in RETRYABLE and effect.instance_id == present)
+        or (
+            effect.state is EffectState.FAILED
+            and effect.cause in RETRYABLE
+            and effect.instance_id == present
+            and not effect.disputed
+        )
     ]
 
 

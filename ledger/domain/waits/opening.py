@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ledger.domain.effects import EffectRow
     from ledger.domain.views import RunView
 
-# Effects say to waits what became of them, so that waits know their states by name only.
 PROPOSED, FAILED = "proposed", "failed"
 UNSETTLED = frozenset({PROPOSED, "in_flight", "unknown"})
 

@@ -224,9 +224,10 @@ def needs_a_person(effect_id: UUID) -> str:
 
 
 def once_more(effect_id: UUID) -> bool:
-    """Did a person's word, the last one that counted, give leave for one more attempt? Raises LedgerError `not-found`."""
+    """Is it a person's word alone, the last that counted, that gives leave for one more attempt? Raises LedgerError `not-found`."""
     seen = get(None, effect_id)
-    return rules.allows_another(seen.row, _last_word(seen))
+    alone = rules.barred(seen.row, seen.target, seen.now, None)
+    return bool(alone) and rules.allows_another(seen.row, _last_word(seen))
 
 
 def _last_word(seen: EffectView) -> ReportRow | None:

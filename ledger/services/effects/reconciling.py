@@ -109,8 +109,8 @@ def begin_replay(effect_id: UUID, actor: str = RECONCILER) -> EffectRow:
 @writes(
     moves=(
         "Effect unknown → committed or failed; against a recorded outcome failed → unknown, committed → disputed; "
-        "a failed one that no machine may try again may be tried once more; inserts a report with the person's "
-        "evidence."
+        "a disputed one is so no longer, and its handoff is withdrawn; a failed one that no machine may try again "
+        "may be tried once more; inserts a report with the person's evidence."
     ),
     twice="The second is refused, `wrong-state`, unless it contradicts the first.",
     dies="The verdict stands; whoever waited for the effect wakes by a row.",
