@@ -63,6 +63,7 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
     of_instance = f"s.run_id = %s AND s.instance_id = {head.format('instance_id')}"
     view = run_view(
         run_id,
+        None,
         checkpoint=Part("checkpoint", last, (run_id,) * 2),
         state=Part("body", f"t.id = {state}", (run_id,) * 2),
         entries=Part("journal_entry", "t.stream_id = %s", (run_id,), many=True, order="t.seq DESC", limit=entries),

@@ -128,6 +128,7 @@ class Facts:
     handoffs: list[Row]
     waits: list[Row]
     votes: list[Row]
+    state: Mapping[str, Any]
 
 
 def read_facts(record: Record, run: str) -> Facts:
@@ -145,7 +146,16 @@ def read_facts(record: Record, run: str) -> Facts:
         handoffs=record.rows("ledger_handoff", "run_id = %s", run, order="opened_at"),
         waits=record.rows("ledger_wait_set", "run_id = %s", run, order="opened_at"),
         votes=record.rows("approvals_vote", "run_id = %s", run, order="voted_at"),
+        state=_state(record, run),
     )
+
+
+def _state(record: Record, run: str) -> Mapping[str, Any]:
+    """The run's state as of its last checkpoint."""
+    checkpoints = record.rows("ledger_checkpoint", "run_id = %s", run, order="seq")
+    body = record.one("ledger_body", "id = %s", checkpoints[-1]["state_id"]) if checkpoints else None
+    found = json.loads(body["content"]) if body and body["content"] else {}
+    return found if isinstance(found, dict) else {}
 
 
 def _amount(record: Record, request: str) -> int | None:
@@ -410,11 +420,22 @@ def _at_the_end(trial: Trial, facts: Facts, log: Log) -> Found:
                 STATE,
                 f"{effect['name']} is recorded with {effect['amount_minor']}, the target paid {applied[0].amount_minor}",
             )
+    yield from _receipt(
+        status, facts.state.get("receipt"), [one.reference for one in log.by_order.get(trial.order, ())]
+    )
     if status == "completed" and len(log.by_order.get(trial.order, ())) != 1:
         yield (
             STATE,
             f"completed, and the log has {len(log.by_order.get(trial.order, ()))} refunds of order {trial.order}",
         )
+
+
+def _receipt(status: str, receipt: Any, paid: Sequence[str]) -> Found:
+    """The state that a run ends with has the payment as its target shows it, whichever way the agent came to know of it."""
+    if status != "completed" or not paid or receipt is None:
+        return
+    if not isinstance(receipt, dict) or receipt.get("id") not in paid:
+        yield STATE, f"the run ended with the receipt {str(receipt)[:80]}, the target knows {', '.join(paid)}"
 
 
 def judge_all(trials: Sequence[Trial], record: Record, log: Log) -> list[Finding]:

@@ -48,7 +48,8 @@ HOPELESS = frozenset({FORGOTTEN, NO_LOOKUP})
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A target's answer. `asked_at` is the database's clock before the question was sent, `attempt` the one it was about."""
+    """A target's answer. `asked_at` is the database's clock before the question was sent, `attempt` the one it was about; `evidence` is the reply as
+    it came, `result` what an effect that was applied has for its result."""
 
     answer: LookAnswer
     asked_at: datetime
@@ -56,6 +57,7 @@ class Look:
     reference: str = ""
     cause: str = ""
     evidence: Body | None = None
+    result: Body | None = None
 
 
 def pause(looks: int) -> timedelta:
@@ -185,14 +187,16 @@ _TABLE: Mapping[EffectState, Callable[[_Asked], EffectRow | None]] = {
 
 
 def _applied(asked: _Asked) -> EffectRow:
-    evidence = asked.look.evidence
+    result = asked.look.result
+    if result is not None:
+        asked.draft.body(result)
     moved = committed(
         asked.draft,
         asked.view,
         asked.effect,
         "look",
         reference=asked.reference,
-        result_id=evidence.id if evidence else None,
+        result_id=result.id if result else None,
     )
     settled(asked.draft, asked.view, moved, asked.withdraw)
     return moved
@@ -283,7 +287,9 @@ def verdict(
     """A person says what happened, with evidence.
 
     Out of `unknown` it decides; against a recorded outcome it reopens `failed` and disputes `committed`; of a dispute it
-    says which account holds; where no machine may try a failed effect again, `confirmed_absent` gives leave for one more attempt. Raises LedgerError `invalid`, `wrong-state`.
+    says which account holds; where no machine may try a failed effect again, `confirmed_absent` gives leave for one more attempt.
+
+    Raises LedgerError `invalid`, `wrong-state`.
     """
     failing = judged.outcome is EffectState.FAILED
     if judged.outcome not in (EffectState.COMMITTED, EffectState.FAILED) or failing != (judged.cause in VERDICTS):

@@ -29,7 +29,8 @@ LONGEST_EVIDENCE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A target's answer as the reconciler got it. `asked_at` is the record's clock before the question, `evidence` the reply's bytes."""
+    """A target's answer as the reconciler got it. `asked_at` is the record's clock before the question, `evidence` the reply's bytes, `result`
+    canonical JSON of what it found."""
 
     answer: LookAnswer
     asked_at: datetime
@@ -38,6 +39,7 @@ class Looked:
     cause: str = ""
     evidence: bytes | None = None
     media: str = "application/json"
+    result: bytes | None = None
 
 
 @writes(
@@ -81,7 +83,10 @@ def look(effect_id: UUID, looked: Looked, actor: str = RECONCILER) -> EffectRow:
             )
         draft = run_draft(at.view, actor, "effect.look")
         evidence = new_body(looked.evidence, at.view.now, looked.media) if looked.evidence is not None else None
-        found = Look(looked.answer, looked.asked_at, looked.attempt, looked.reference[:200], looked.cause, evidence)
+        result = new_body(looked.result, at.view.now) if looked.result is not None else None
+        found = Look(
+            looked.answer, looked.asked_at, looked.attempt, looked.reference[:200], looked.cause, evidence, result
+        )
         effect, _ = rules.apply_look(draft, at.view, at.effect, found, withdrawer(draft, at.view))
         return draft.change(), effect
 
