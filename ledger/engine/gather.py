@@ -5,9 +5,11 @@ Nothing is locked here. Targets are asked only when nothing in the database alre
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
+
+from django.conf import settings
 
 from ledger.domain import decisions
 from ledger.domain.authority import GrantRow, Requirement, Verdict, grant_of, requirement
@@ -19,7 +21,9 @@ from ledger.domain.transitions import Gathered
 from ledger.domain.views import RunView
 from ledger.domain.waits import DEAD, Internal, MemberKind, MemberRow, OnDeadline, Outcome, SetState
 from ledger.domain.wakes import ATTEMPTS, Answer, Check, DecisionKind, WakeRow
-from ledger.engine import integrity, observe
+from ledger.engine import integrity, probes
+from ledger.engine.observe import Unseen
+from ledger.engine.probes import Question
 from ledger.services import permissions, ports
 from ledger.services.background import Background, background
 from ledger.services.ids import new_body
@@ -51,9 +55,10 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
     decision_facts = _facts(known)
     seen: dict[UUID, SeenVersion] = {}
     if _worth_asking(checks, decision_facts):
-        for effect in ahead:
-            if effect.resource and effect.observed_version:
-                checks.append(_target(view, effect, wanted[effect.id], seen, asked))
+        bound = [effect for effect in ahead if effect.resource and effect.observed_version]
+        now = _as_they_are(view, bound)
+        for effect in bound:
+            checks.append(_target(effect, wanted[effect.id], now[effect.id], seen, asked))
     fields = integrity.fields(known.checkpoint) if known.checkpoint else None
     return Gathered(
         wake_id=wake.id,
@@ -244,19 +249,29 @@ def _grant(known: Background, effect: EffectRow, why: str) -> Check:
     return Check("grant", Answer.PASS, str(grant.state) if grant else "not_needed", recorded, observed, str(effect.id))
 
 
+def _as_they_are(view: RunView, bound: Sequence[EffectRow]) -> dict[UUID, SeenVersion | str]:
+    """How the target of each effect looks now, or the code of why it can't be told; a resource is asked for once, whoever rests on it."""
+    wanted = [(view.targets[effect.target_id], effect.resource) for effect in bound]
+    found: dict[Question, SeenVersion | str] = {}
+    for question, answer in probes.ask_all(wanted, view.now, settings.RESUMEAPP_CHECK_SECONDS / 3).items():
+        if isinstance(answer, Unseen):
+            found[question] = answer.reason[:40]
+            continue
+        body = new_body(answer.body, view.now, answer.media)
+        found[question] = SeenVersion(question.target_id, question.resource, answer.version, answer.at, "wake", body)
+    return {effect.id: found[Question(effect.target_id, effect.resource)] for effect in bound}
+
+
 def _target(
-    view: RunView,
     effect: EffectRow,
     wanted: Requirement,
+    answer: SeenVersion | str,
     seen: dict[UUID, SeenVersion],
     asked: dict[UUID, str],
 ) -> Check:
-    target = view.targets[effect.target_id]
-    answer = observe.observe(target, effect.resource)
-    if isinstance(answer, observe.Unseen):
-        return Check("target", Answer.CANNOT_TELL, answer.reason[:40], effect.observed_version, "", str(effect.id))
-    body = new_body(answer.body, view.now, answer.media)
-    seen[effect.id] = SeenVersion(target.id, effect.resource, answer.version, answer.at, "wake", body)
+    if isinstance(answer, str):
+        return Check("target", Answer.CANNOT_TELL, answer, effect.observed_version, "", str(effect.id))
+    seen[effect.id] = answer
     if answer.version == effect.observed_version:
         return Check("target", Answer.PASS, "same", effect.observed_version, answer.version, str(effect.id))
     if wanted.verdict is Verdict.APPROVE:

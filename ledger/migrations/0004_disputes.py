@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("ledger", "0002_heartbeat"),
+        ("ledger", "0003_checkpoint_note"),
     ]
 
     operations = [
