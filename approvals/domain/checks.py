@@ -74,6 +74,22 @@ def _effects(check: Checked) -> Phrases:
     return Phrases(f"call {words(check.recorded)}" if check.recorded else "calls of the run", "an outcome is unknown")
 
 
+def _dispute(check: Checked) -> Phrases:
+    return Phrases(f"recorded as {words(check.recorded)}", "newer evidence says otherwise")
+
+
+_RETRIES = {
+    "may_be_tried": "may be tried again",
+    "no_keys": "the target knows no keys",
+    "key_forgotten": "the target may have forgotten the key",
+    "asked_and_refused": "leave was asked for and not given",
+}
+
+
+def _retry(check: Checked) -> Phrases:
+    return Phrases(f"failed: {words(check.recorded)}", _RETRIES.get(check.reason, words(check.reason)))
+
+
 def _identity(check: Checked) -> Phrases:
     return Phrases("agent and principal active", "active" if check.answer == "pass" else words(check.reason))
 
@@ -131,6 +147,8 @@ _PHRASES: Mapping[str, Callable[[Checked], Phrases]] = {
     "code": _code,
     "deadline": _deadline,
     "effects": _effects,
+    "dispute": _dispute,
+    "retry": _retry,
     "identity": _identity,
     "policy": _policy,
     "grant": _grant,

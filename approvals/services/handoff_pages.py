@@ -219,7 +219,7 @@ def _situation(handoff: Handoff, unknown: tuple[EffectLine, ...]) -> str:
     if handoff.state not in OPEN_HANDOFFS:
         return f"“{task}”: {OUTCOMES.get(handoff.outcome, 'no longer needed; the run went on by itself')}."
     known = "the outcome of " + " and ".join(f"“{line.name}”" for line in unknown[:3]) + " isn’t known"
-    standing = "stands still" if handoff.blocks_run else "has ended"
+    standing = "stands still" if handoff.blocks_run else "has ended" if handoff.run.head.ended_at else "goes on"
     return f"“{task}” {standing}" + (f", and {known}." if unknown else ".")
 
 
@@ -238,11 +238,17 @@ def _facts(tenant: Tenant, handoff: Handoff) -> tuple[Fact, ...]:
 
 
 def _outcomes(handoff: Handoff, unknown: tuple[EffectLine, ...]) -> tuple[Outcome, ...]:
-    """Ways to close a handoff; none while the outcome of a call of the run isn't known."""
+    """Ways to close a handoff; none while the outcome of a call of the run (or of the one that it is about) isn't known, or is disputed."""
+    if not handoff.blocks_run:
+        unknown = tuple(line for line in unknown if line.id == handoff.effect_id)
     open_calls = [line.name for line in unknown if line.state in {"unknown", "in_flight"}]
     refused = f"Not while the outcome of “{open_calls[0]}” isn’t known: reconcile it first." if open_calls else ""
+    disputed = [line.name for line in unknown if line.disputed]
+    if disputed and not refused:
+        refused = f"Not while it is disputed what became of “{disputed[0]}”: say on its page which account holds."
     if not handoff.blocks_run:
-        return (Outcome("wake", "It is settled", "The handoff is closed. The run has ended and stays as it is."),)
+        causes = "The handoff is closed. The run stays as it is."
+        return (Outcome("wake", "It is settled", causes, refused),)
     return (
         Outcome(
             "wake", "Wake the run", "Every check is made again. If they pass, a worker takes it from here.", refused

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -27,7 +27,7 @@ from approvals.templatetags.console import visible_text as shown
 from ledger.domain.effects import EffectState, ReportKind
 from ledger.domain.identity import Verb
 from ledger.models import Body, Effect, EffectReport, RunHead, Tenant, User, WorkflowType
-from ledger.services import permissions
+from ledger.services import effects, permissions
 
 SHOWN = 50
 SETTLED = frozenset({EffectState.COMMITTED, EffectState.FAILED})
@@ -238,9 +238,10 @@ _SITUATIONS = {
     EffectState.WITHDRAWN: "It was withdrawn before any call. Nothing happened at the target.",
     EffectState.WRITTEN_OFF: "It was given up: nobody will find out, and nothing is sent again.",
 }
-_FAILED = {
-    "rejected": "The target refused it for good. It is not tried again.",
-    "confirmed_absent": "It was not done. The agent may send it again, with the same key.",
+_REFUSED = "The target refused it for good. It is not tried again."
+_HELD = {
+    "committed": "It was done: a person looked into what spoke against it. Nothing is sent again.",
+    "failed": "It was recorded as done, and a person found that it was not. Nothing is sent again.",
 }
 _RUNS = {
     "running": "The run is with a worker.",
@@ -256,10 +257,12 @@ _RUNS = {
 
 def _situation(effect: Effect, head: RunHead) -> str:
     state = EffectState(effect.state)
-    what = _FAILED.get(effect.cause, "The call failed before it did anything; it may be tried again with the same key.")
-    if state is not EffectState.FAILED:
-        what = _SITUATIONS[state]
-    if state is EffectState.COMMITTED and effect.result_id is not None:
+    what = _SITUATIONS.get(state, _REFUSED)
+    if state is EffectState.FAILED and effect.cause != "rejected":
+        what = f"It was not done. {again(effect)}"
+    if effect.held:
+        what = _HELD[effect.held]
+    elif state is EffectState.COMMITTED and effect.result_id is not None:
         what = "It was done. The run has its result and nothing is sent again."
     if effect.disputed:
         what = "It was recorded as done, and newer evidence says otherwise. The record keeps both."
@@ -291,24 +294,48 @@ def _facts(tenant: Tenant, effect: Effect, amount: str, payloads: bool) -> tuple
     )
 
 
+def again(effect: Effect) -> str:
+    """Whether a call that was not done may be sent again, and what a person has to do with it."""
+    if effect.state == EffectState.COMMITTED:
+        flagged = "it is flagged as disputed, and a person says which account holds."
+        return f"It stays recorded as done; {flagged if effect.disputed else 'nothing is sent again.'}"
+    target = shown(effect.target.name)
+    why = effects.needs_a_person(effect.pk)
+    if why == "no_keys":
+        return f"{target} knows no keys, so only a person may have it sent once more."
+    if why == "key_forgotten":
+        return f"{target} may have forgotten its key, so only a person may have it sent once more."
+    if effects.once_more(effect.pk):
+        return "A person found so: the agent may send it once more, and no further time without another such finding."
+    return "The agent may send it again, with the same key." if effect.target.keyed else "The agent may send it again."
+
+
+def _once_more(effect: Effect) -> str:
+    name, target = shown(effect.name), shown(effect.target.name)
+    if not effect.target.keyed:
+        return f"The agent may send “{name}” once more. {target} knows no keys: be sure, or it happens twice."
+    return (
+        f"The agent may send “{name}” again, with the same key; once more where {target} may have forgotten it: be sure"
+        " then, or it happens twice."
+    )
+
+
 def choices(effect: Effect) -> tuple[Choice, ...]:
     """What a person may say of this effect now, with what each answer causes."""
-    name, target = shown(effect.name), shown(effect.target.name)
+    name = shown(effect.name)
     done = Choice("committed", "It was done", "The run will see it as done and go on; nothing is sent again.", True)
-    absent = Choice(
-        "confirmed_absent",
-        "It was not done",
-        f"The agent may send “{name}” again, with the same key, if {target} still remembers it."
-        if effect.target.keyed
-        else f"The agent may send “{name}” again. {target} knows no keys: be sure, or it happens twice.",
-    )
+    absent = Choice("confirmed_absent", "It was not done", _once_more(effect))
     refused = Choice(
         "rejected", "It was refused for good", f"“{name}” is final as not done. Trying again needs a new proposal."
     )
     if effect.state == EffectState.UNKNOWN:
         return done, absent, refused
+    if effect.disputed:
+        closes = "The dispute is over, and what waits for it goes on. Nothing is sent again."
+        return replace(done, causes=closes), replace(absent, causes=closes)
     if effect.state == EffectState.FAILED and effect.attempt:
-        return (Choice("committed", "It was done after all", "It becomes unknown again and is looked up.", True),)
+        after_all = Choice("committed", "It was done after all", "It becomes unknown again and is looked up.", True)
+        return (after_all, absent) if effects.needs_a_person(effect.pk) else (after_all,)
     if effect.state == EffectState.COMMITTED and not effect.disputed:
         causes = "It stays recorded as done, flagged as disputed, and is handed to a person."
         return (Choice("confirmed_absent", "It was not done", causes),)
@@ -320,6 +347,4 @@ def _why_no_choice(effect: Effect, operates: bool) -> str:
         return "You may see this effect. Settling it needs the right to operate this workflow."
     if effect.state == EffectState.IN_FLIGHT:
         return "Its call may still be under way. It can be settled by hand once it is unknown."
-    if effect.disputed:
-        return "It is disputed: both accounts are kept. Close the handoff once you know which holds."
     return "" if effect.state in SETTLED else "There is nothing to settle."

@@ -29,7 +29,6 @@ OUTCOMES = {
 }
 SETTLED = {
     "committed": "Recorded: it was done. Nothing is sent again.",
-    "confirmed_absent": "Recorded: it was not done. The agent may send it again, with the same key.",
     "rejected": "Recorded: it was refused for good.",
 }
 
@@ -83,8 +82,14 @@ def effect_verdict(request: TenantRequest, effect_id: UUID) -> HttpResponse:
         return _page(request, page, status=422, typed=typed, errors=errors)
     outcome, cause = OUTCOMES[typed["verdict"]]
     effects.verdict(caller(request), effect_id, outcome, cause, typed["evidence"], typed["reference"])
-    messages.success(request, SETTLED[typed["verdict"]])
+    messages.success(
+        request, SETTLED.get(typed["verdict"]) or f"Recorded: it was not done. {_again(request, effect_id)}"
+    )
     return onward(request, f"{_address(request, effect_id)}?settled=1")
+
+
+def _again(request: TenantRequest, effect_id: UUID) -> str:
+    return reconcile_pages.again(Effect.objects.of(request.tenant).select_related("target").get(pk=effect_id))
 
 
 def _operated(request: TenantRequest, effect_id: UUID) -> Effect:

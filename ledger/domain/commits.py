@@ -160,7 +160,7 @@ def _instance(draft: Draft, view: RunView, commit: Commit, seq: int) -> UUID:
 def _go_on(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withdraw, instance_id: UUID) -> None:
     holder = view.holder
     targets = holder.targets(commit.next.transition) if holder else ["?"]
-    if holder is None or targets or proposed(view):
+    if holder is None or targets or proposed(view) or effects.disputes(view):
         no_permit_out(view)
         end_ownership(draft, view)
         to_status(draft, view, "go_on", Status.WAKING)

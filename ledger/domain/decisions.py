@@ -44,12 +44,14 @@ SPEAKS: dict[tuple[str, Answer], DecisionKind | str] = {
     ("grant", Answer.CHANGED): DecisionKind.ASK_AGAIN,
     ("grant", Answer.FAIL): DecisionKind.ASK_AGAIN,
     ("grant", Answer.CANNOT_TELL): DecisionKind.RETRY_LATER,
+    ("retry", Answer.FAIL): DecisionKind.HAND_OFF,
+    ("dispute", Answer.FAIL): DecisionKind.HAND_OFF,
     ("target", Answer.CHANGED): CONFLICT,
     ("target", Answer.CANNOT_TELL): DecisionKind.RETRY_LATER,
 }
 """(check, answer) → what it speaks for. What isn't listed, such as any doubt about integrity or identity, speaks for a person."""
 
-OF_INTENT = frozenset({"integrity", "effects", "attempts"})
+OF_INTENT = frozenset({"integrity", "effects", "attempts", "dispute"})
 """The checks that count when a run is only to be ended."""
 
 MOVED_UNASKED = "moved_unasked"
@@ -87,7 +89,7 @@ def decide(checks: Sequence[Check], facts: Facts) -> Decided:
 
 
 def _speaks(check: Check, facts: Facts) -> tuple[DecisionKind, str]:
-    reason = f"{check.name}:{check.reason}"
+    reason = check.code
     speaks = SPEAKS.get((check.name, check.answer), DecisionKind.HAND_OFF)
     kind = _conflict(check, facts) if speaks is CONFLICT else DecisionKind(speaks)
     if kind is DecisionKind.ASK_AGAIN and facts.asks >= RE_ASKS:

@@ -14,6 +14,10 @@ from ledger.domain.machines import Machine
 if TYPE_CHECKING:
     from ledger.domain.views import RunView
 
+CONTRADICTED = "effect-contradicted"
+"""A run ended on an outcome that may be wrong: somebody has to know, even when the right one is found by itself."""
+UNRECONCILED = "deadline:unreconciled"
+"""The run waited for outcomes until its deadline; it goes on once none is unknown."""
 ESCALATES_AFTER = timedelta(hours=4)
 
 
@@ -89,9 +93,16 @@ def open_handoff(
     blocks_run: bool = True,
     severity: Severity = Severity.HIGH,
 ) -> UUID:
-    """Give the run (or one effect of an ended run) to a person. A run that already has an open handoff keeps the one it has."""
+    """Give the run (or one effect of it) to a person. A run that already has an open handoff keeps the one it has, and so does an effect: where the
+    run is to stand still for it, that one blocks it from here on."""
     if blocks_run and view.handoff is not None:
         return view.handoff.id
+    known = view.handoff_on(effect_id)
+    if known is not None:
+        if blocks_run:
+            found = {"state": known.state, "blocks_run": False}
+            draft.move("handoff", known.id, found, blocks_run=True, reason=reason, decision_id=decision_id)
+        return known.id
     handoff_id = draft.mint()
     draft.insert(
         "handoff",
@@ -108,3 +119,12 @@ def open_handoff(
         due_at=draft.at + ESCALATES_AFTER,
     )
     return handoff_id
+
+
+def withdraw(draft: Draft, handoff: HandoffRow) -> bool:
+    """Nobody needs to take it any more. False for one that a person has taken: they close it."""
+    if handoff.state is not HandoffState.OPEN:
+        return False
+    state = MACHINE.step(handoff.state, "withdraw")
+    draft.move("handoff", handoff.id, {"state": handoff.state}, state=state, closed_at=draft.at)
+    return True

@@ -31,11 +31,12 @@ def give_back(draft: Draft, handoff: HandoffRow) -> bool:
 def close(draft: Draft, view: RunView, handoff: HandoffRow, outcome: Outcome, note: Body) -> None:
     """Close a handoff with what happens next. One that blocks its run wakes it, with the intent when it is to end.
 
-    Refused while a call of the run may have happened unseen. Raises LedgerError `effects-open`, `wrong-state`.
+    Refused while a call of the run (or the one that it is about) may have happened unseen, or is disputed.
+
+    Raises LedgerError `effects-open`, `wrong-state`.
     """
     state = MACHINE.step(handoff.state, "close")
-    if handoff.blocks_run:
-        effects.check_closed(view)
+    effects.check_closed(view, None if handoff.blocks_run else handoff.effect_id)
     draft.body(note)
     draft.move(
         "handoff",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ledger.domain.canonical import canonical, parse
@@ -49,12 +50,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A reply read as an answer to a look-up. `cause` says why it can't be told."""
+    """A reply read as an answer to a look-up. `cause` says why it can't be told; `result` is canonical JSON of what was found applied."""
 
     answer: LookAnswer
     reference: str = ""
     cause: str = ""
     differs: Sequence[str] = field(default_factory=tuple)
+    result: bytes | None = None
 
 
 def bad(reason: str) -> LedgerError:
@@ -121,7 +123,7 @@ def _check_compare(document: Mapping[str, Any]) -> None:
         raise bad("compare lists pairs of pointers: into the request, into the found item")
     for pair in compare:
         _check_pointers(*pair)
-    _check_pointers(document.get("reference", ""))
+    _check_pointers(document.get("reference", ""), document.get("result", ""))
 
 
 ASKED_BY = (
@@ -160,6 +162,9 @@ def check_lookup(document: Mapping[str, Any], spec: TargetSpec) -> None:
 
     `{"by": "replay", "path": "/refunds", "key_header": "Idempotency-Key", "cases": [{"status": [200, 201], "answer": "applied"}, {"status": [422],
     "pointer": "/error", "values": ["refused"], "answer": "refused"}], "compare": [], "reference": "/id"}`: the first case that fits is the answer.
+
+    In both, `result` points into the found item (for a replay: into the reply) at what the call's own result would have been; without it that is the
+    whole item. A reply to a replay that isn't JSON becomes `{"data_base64": …, "media": …}`.
     """
     by = document.get("by")
     if by == "key":
@@ -177,7 +182,7 @@ def _check_by_key(document: Mapping[str, Any]) -> None:
     _only(
         document,
         frozenset({"by", "path", "list", "status", "answers"}),
-        frozenset({"compare", "reference", "by_reference"}),
+        frozenset({"compare", "reference", "by_reference", "result"}),
     )
     _check_path(document["path"], frozenset({"key"}))
     _check_pointers(document["list"], document["status"])
@@ -190,7 +195,7 @@ def _check_by_key(document: Mapping[str, Any]) -> None:
 
 
 def _check_by_replay(document: Mapping[str, Any]) -> None:
-    _only(document, frozenset({"by", "path", "key_header", "cases"}), frozenset({"compare", "reference"}))
+    _only(document, frozenset({"by", "path", "key_header", "cases"}), frozenset({"compare", "reference", "result"}))
     _check_path(document["path"], frozenset(), needed=False)
     if not isinstance(document["key_header"], str) or not re.fullmatch(r"[A-Za-z-]{1,60}", document["key_header"]):
         raise bad("key_header is the name of a header")
@@ -311,7 +316,9 @@ def read_replay(document: Mapping[str, Any], request: bytes, reply: Reply) -> Re
     for case in document["cases"]:
         fits = "pointer" not in case or _text(point(body, case["pointer"])) in case["values"]
         if reply.status in case["status"] and fits:
-            return _compared(document, request, body, LookAnswer(case["answer"]))
+            found = _compared(document, request, body, LookAnswer(case["answer"]))
+            plain = found.answer is LookAnswer.APPLIED and body is _MISSING
+            return replace(found, result=_encoded(reply)) if plain else found
     return Reading(LookAnswer.CANNOT_TELL, cause=f"http-{reply.status}")
 
 
@@ -337,7 +344,14 @@ def _compared(document: Mapping[str, Any], request: bytes, item: Any, answer: Lo
         return Reading(LookAnswer.DIFFERS, reference, "other-content", tuple(differs))
     if answer is LookAnswer.APPLIED and document.get("reference") and not reference:
         return Reading(LookAnswer.CANNOT_TELL, cause="no-reference")
-    return Reading(answer, reference)
+    result = point(item, document.get("result", "")) if answer is LookAnswer.APPLIED else _MISSING
+    return Reading(answer, reference, result=None if result is _MISSING else canonical(result))
+
+
+def _encoded(reply: Reply) -> bytes:
+    """A reply that isn't JSON, as JSON."""
+    media = reply.headers.get("content-type", "application/octet-stream")[:80]
+    return canonical({"data_base64": b64encode(reply.content).decode(), "media": media})
 
 
 def _equal(ours: Any, theirs: Any) -> bool:

@@ -31,6 +31,8 @@ ASKED_FOR = timedelta(days=7)
 BACK_OFF = timedelta(seconds=5)
 LONGEST_BACK_OFF = timedelta(minutes=10)
 MACHINE_DECISION = "decide"
+OF_OUTCOMES = frozenset({"retry", "dispute", "deadline"})
+"""Checks of what became of one effect: a handoff for them is about it, and is over when that is known."""
 
 CAUSES: Mapping[str, WithdrawCause] = {
     Outcome.DENIED: WithdrawCause.DENIED,
@@ -229,7 +231,7 @@ def _ask_again(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
     """Void what was granted on other facts, ask on the facts as they are now, and wait for the answer."""
     draft, view, gathered = opening.draft, opening.view, opening.gathered
     asked = {}
-    for effect in _proposed(view):
+    for effect in effects.callable_next(view):
         if effect.id not in gathered.ask:
             continue
         asked[effect.name] = _renewed(opening, effect, seen)
@@ -323,7 +325,15 @@ def _hand_off(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
     """Give the run to a person, with the decision that says why."""
     reason = opening.decided.reasons[0][:40]
     runs.to_status(opening.draft, opening.view, MACHINE_DECISION, Status.BLOCKED)
-    handoffs.open_handoff(opening.draft, opening.view, reason, decision_id=opening.decision_id)
+    about = next(
+        (
+            UUID(check.subject)
+            for check in opening.gathered.checks
+            if check.name in OF_OUTCOMES and check.subject and check.code == reason
+        ),
+        None,
+    )
+    handoffs.open_handoff(opening.draft, opening.view, reason, effect_id=about, decision_id=opening.decision_id)
 
 
 _OPENS: Mapping[DecisionKind, Callable[[Opening, Mapping[UUID, UUID]], None]] = {

@@ -31,10 +31,10 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """`effects` are those of the current transition instance and every open one; `grants` the live ones; `wait`,
-    `members`, `wake` and `handoff` the open ones. `version` is that of the last checkpoint, `holder` the one that the lease's
-    holder works under, `holder_agent_id` the agent whose key the last lease was claimed with. `extras` are rows that registered ports
-    asked for; `instance_opened_at` is when the present transition instance was."""
+    """`effects` are those of the current transition instance and every open or disputed one; `grants` the live ones; `wait`,
+    `members`, `wake` and `handoff` the open ones, `handoffs` the open ones that don't block the run. `version` is that of the last
+    checkpoint, `holder` the one that the lease's holder works under, `holder_agent_id` the agent whose key the last lease was claimed
+    with. `extras` are rows that registered ports asked for; `instance_opened_at` is when the present transition instance was."""
 
     now: datetime
     tenant_seq: int
@@ -54,6 +54,7 @@ class RunView:
     grants: Sequence[GrantRow]
     handoff: HandoffRow | None
     extras: Mapping[str, list[dict[str, Any]]]
+    handoffs: Sequence[HandoffRow] = ()
     instance_opened_at: datetime | None = None
     holder_agent_id: UUID | None = None
 
@@ -71,6 +72,10 @@ class RunView:
             (effect for effect in self.effects if effect.name == name and effect.instance_id == self.head.instance_id),
             None,
         )
+
+    def handoff_on(self, effect_id: UUID | None) -> HandoffRow | None:
+        """The open handoff on an effect that doesn't block the run."""
+        return next((row for row in self.handoffs if row.effect_id == effect_id and effect_id is not None), None)
 
     def target(self, name: str) -> TargetRow | None:
         return next((target for target in self.targets.values() if target.name == name), None)

@@ -72,6 +72,11 @@ class Check:
     observed: str = ""
     subject: str = ""
 
+    @property
+    def code(self) -> str:
+        """The check with its reason, as decisions and handoffs name it."""
+        return f"{self.name}:{self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class WakeRow:

@@ -5,24 +5,34 @@ Nothing is locked here. Targets are asked only when nothing in the database alre
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
+from django.conf import settings
+
 from ledger.domain import decisions
-from ledger.domain.authority import Requirement, Verdict, grant_of, requirement
+from ledger.domain.authority import GrantRow, Requirement, Verdict, grant_of, requirement
 from ledger.domain.checkpoints import accepted_versions
-from ledger.domain.effects import OPEN, EffectRow, EffectState, SeenVersion
+from ledger.domain.effects import OPEN, EffectRow, EffectState, SeenVersion, barred, callable_next, disputes
+from ledger.domain.handoffs import Outcome as Handed
 from ledger.domain.runs import Intent
 from ledger.domain.transitions import Gathered
 from ledger.domain.views import RunView
-from ledger.domain.waits import DEAD, MemberKind, MemberRow, OnDeadline, Outcome, SetState
+from ledger.domain.waits import DEAD, Internal, MemberKind, MemberRow, OnDeadline, Outcome, SetState
 from ledger.domain.wakes import ATTEMPTS, Answer, Check, DecisionKind, WakeRow
-from ledger.engine import integrity, observe
+from ledger.engine import integrity, probes
+from ledger.engine.observe import Unseen
+from ledger.engine.probes import Question
 from ledger.services import permissions, ports
 from ledger.services.background import Background, background
 from ledger.services.ids import new_body
 
 _ASKED = {"missing": "asked", "changed": "changed", "policy_changed": "changed"}
 """What is wrong with a grant → why people are asked."""
+
+HANDED_BACK = f"handoff_{Handed.WAKE}"
+"""The reason of a wake that a person asked for by closing a handoff."""
 
 _CUT_OFF: dict[SetState | None, str] = {SetState.EXPIRED: Outcome.EXPIRED, SetState.SATISFIED: Outcome.WITHDRAWN}
 """How its wait closed → what became of a request that had no answer yet."""
@@ -33,21 +43,22 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
     known = background(run_id, wake, integrity.ENTRIES)
     view = known.view
     refused = _refused(known)
-    proposed = [effect for effect in view.effects if effect.state is EffectState.PROPOSED and effect.id not in refused]
-    wanted = {
-        effect.id: requirement(view.policy, effect.tool, view.targets[effect.target_id].name) for effect in proposed
-    }
-    wrong = {effect.id: why for effect in proposed if (why := _why_ask(view, effect, wanted[effect.id]))}
+    stuck = _barred(known)
+    ahead = [effect for effect in callable_next(view) if effect.id not in refused and effect.id not in stuck]
+    wanted = {effect.id: requirement(view.policy, effect.tool, view.targets[effect.target_id].name) for effect in ahead}
+    wrong = {effect.id: why for effect in ahead if (why := _why_ask(known, effect, wanted[effect.id]))}
     asked = {effect_id: _ASKED.get(why, "voided") for effect_id, why in wrong.items()}
     checks = [_integrity(known), _attempts(known), _code(known), _effects(known), _deadline(known), _identity(known)]
-    for effect in proposed:
-        checks += [_policy(view, effect, wanted[effect.id]), _grant(view, effect, wrong.get(effect.id, ""))]
+    checks += _disputes(known) + _retries(known, stuck, refused)
+    for effect in ahead:
+        checks += [_policy(view, effect, wanted[effect.id]), _grant(known, effect, wrong.get(effect.id, ""))]
     decision_facts = _facts(known)
     seen: dict[UUID, SeenVersion] = {}
     if _worth_asking(checks, decision_facts):
-        for effect in proposed:
-            if effect.resource and effect.observed_version:
-                checks.append(_target(view, effect, wanted[effect.id], seen, asked))
+        bound = [effect for effect in ahead if effect.resource and effect.observed_version]
+        now = _as_they_are(view, bound)
+        for effect in bound:
+            checks.append(_target(effect, wanted[effect.id], now[effect.id], seen, asked))
     fields = integrity.fields(known.checkpoint) if known.checkpoint else None
     return Gathered(
         wake_id=wake.id,
@@ -125,9 +136,14 @@ def _owned(effect: EffectRow) -> bool:
 
 
 def _deadline(known: Background) -> Check:
-    if f"deadline_{OnDeadline.HAND_OFF}" in known.wake.reasons:
-        return Check("deadline", Answer.FAIL, "passed_hand_off")
     last = known.waits[0] if known.waits else None
+    if f"deadline_{OnDeadline.HAND_OFF}" in known.wake.reasons:
+        if last is None or last.internal != Internal.RECONCILE:
+            return Check("deadline", Answer.FAIL, "passed_hand_off")
+        out = [effect for effect in known.view.effects if effect.state in OPEN]
+        if out:
+            return Check("deadline", Answer.FAIL, "unreconciled", last.deadline.isoformat(), "", str(out[0].id))
+        return Check("deadline", Answer.PASS, "kept")
     if last is not None and last.state is SetState.EXPIRED:
         return Check("deadline", Answer.CHANGED, "passed", last.deadline.isoformat(), str(last.cause))
     return Check("deadline", Answer.PASS, "kept" if last else "none")
@@ -161,11 +177,49 @@ def _came_to(member: MemberRow, closed: SetState | None) -> str:
     return _CUT_OFF.get(closed, "")
 
 
-def _why_ask(view: RunView, effect: EffectRow, wanted: Requirement) -> str:
+def _barred(known: Background) -> dict[UUID, str]:
+    """Failed effects that only a person may have tried again, with why."""
+    view, words = known.view, known.last_words
+    found = {
+        effect.id: barred(effect, view.targets[effect.target_id], view.now, words.get(effect.id))
+        for effect in callable_next(view)
+    }
+    return {effect_id: why for effect_id, why in found.items() if why}
+
+
+def _disputes(known: Background) -> list[Check]:
+    """Two accounts of one effect: nothing goes on before a person said which holds."""
+    return [
+        Check("dispute", Answer.FAIL, "unresolved", str(effect.state), "", str(effect.id))
+        for effect in disputes(known.view)
+    ]
+
+
+def _retries(known: Background, stuck: Mapping[UUID, str], refused: Mapping[UUID, str]) -> list[Check]:
+    """May what failed be tried again? A person who woke the run knows that it may not, and what the agent is to do without it."""
+    told = HANDED_BACK in known.wake.reasons
+    checks = []
+    for effect in callable_next(known.view):
+        if effect.state is not EffectState.FAILED:
+            continue
+        why = stuck.get(effect.id, "")
+        if effect.id in refused:
+            why = "asked_and_refused"
+        answer = Answer.FAIL if why and not told else Answer.PASS
+        checks.append(Check("retry", answer, why or "may_be_tried", effect.cause, "", str(effect.id)))
+    return checks
+
+
+def _usable(known: Background, effect: EffectRow) -> GrantRow | None:
+    """The effect's live grant, or the used one that covers further attempts of it."""
+    return grant_of(replace(known.view, grants=[*known.view.grants, *known.usable]), effect.id)
+
+
+def _why_ask(known: Background, effect: EffectRow, wanted: Requirement) -> str:
     """Why leave must be asked for (again), or '' when it needn't."""
     if wanted.verdict is not Verdict.APPROVE:
         return ""
-    grant = grant_of(view, effect.id)
+    view, grant = known.view, _usable(known, effect)
     if grant is None:
         return "missing"
     if grant.use_by <= view.now:
@@ -184,30 +238,40 @@ def _policy(view: RunView, effect: EffectRow, wanted: Requirement) -> Check:
     return Check("policy", Answer.PASS, str(wanted.verdict), "", number, str(effect.id))
 
 
-def _grant(view: RunView, effect: EffectRow, why: str) -> Check:
-    grant = grant_of(view, effect.id)
+def _grant(known: Background, effect: EffectRow, why: str) -> Check:
+    grant = _usable(known, effect)
     recorded = grant.subject_digest.hex()[:16] if grant else ""
     observed = effect.subject_digest.hex()[:16]
     if why in {"changed", "policy_changed"}:
         return Check("grant", Answer.CHANGED, why, recorded, observed, str(effect.id))
     if why:
         return Check("grant", Answer.FAIL, why, recorded, observed, str(effect.id))
-    return Check("grant", Answer.PASS, "live" if grant else "not_needed", recorded, observed, str(effect.id))
+    return Check("grant", Answer.PASS, str(grant.state) if grant else "not_needed", recorded, observed, str(effect.id))
+
+
+def _as_they_are(view: RunView, bound: Sequence[EffectRow]) -> dict[UUID, SeenVersion | str]:
+    """How the target of each effect looks now, or the code of why it can't be told; a resource is asked for once, whoever rests on it."""
+    wanted = [(view.targets[effect.target_id], effect.resource) for effect in bound]
+    found: dict[Question, SeenVersion | str] = {}
+    for question, answer in probes.ask_all(wanted, view.now, settings.RESUMEAPP_CHECK_SECONDS / 3).items():
+        if isinstance(answer, Unseen):
+            found[question] = answer.reason[:40]
+            continue
+        body = new_body(answer.body, view.now, answer.media)
+        found[question] = SeenVersion(question.target_id, question.resource, answer.version, answer.at, "wake", body)
+    return {effect.id: found[Question(effect.target_id, effect.resource)] for effect in bound}
 
 
 def _target(
-    view: RunView,
     effect: EffectRow,
     wanted: Requirement,
+    answer: SeenVersion | str,
     seen: dict[UUID, SeenVersion],
     asked: dict[UUID, str],
 ) -> Check:
-    target = view.targets[effect.target_id]
-    answer = observe.observe(target, effect.resource)
-    if isinstance(answer, observe.Unseen):
-        return Check("target", Answer.CANNOT_TELL, answer.reason[:40], effect.observed_version, "", str(effect.id))
-    body = new_body(answer.body, view.now, answer.media)
-    seen[effect.id] = SeenVersion(target.id, effect.resource, answer.version, answer.at, "wake", body)
+    if isinstance(answer, str):
+        return Check("target", Answer.CANNOT_TELL, answer, effect.observed_version, "", str(effect.id))
+    seen[effect.id] = answer
     if answer.version == effect.observed_version:
         return Check("target", Answer.PASS, "same", effect.observed_version, answer.version, str(effect.id))
     if wanted.verdict is Verdict.APPROVE:

@@ -33,11 +33,15 @@ class Unseen:
 
 def observe(target: TargetRow, resource: str) -> Seen | Unseen:
     """Ask a target for the version of a resource."""
+    return look(target, resource, facts.read().now) if target.observe is not None else Unseen("not-observable")
+
+
+def look(target: TargetRow, resource: str, at: datetime, seconds: float = http.LONGEST_LOOK) -> Seen | Unseen:
+    """The same without a look at the record: `at` is its clock before the question, which may take so many seconds."""
     if target.observe is None:
         return Unseen("not-observable")
-    at = facts.read().now
     try:
-        reply = http.ask(target, resource_path(target.observe, resource))
+        reply = http.ask(target, resource_path(target.observe, resource), seconds=seconds)
     except http.Unreachable as error:
         return Unseen(error.reason)
     version = version_of(target.observe, reply)

@@ -43,6 +43,7 @@ def reconcile(effect_id: UUID, actor: str = effects.RECONCILER) -> LookAnswer:
         reference=found.reference,
         cause=found.cause,
         evidence=reply.content if reply else None,
+        result=found.result,
         media=reply.headers.get("content-type", "application/octet-stream")[:80] if reply else "",
     )
     effects.look(effect_id, looked, actor)

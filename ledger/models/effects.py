@@ -35,7 +35,8 @@ class Target(Record):
 
 
 class Effect(Record):
-    """One change outside that an agent wants, with the key under which the target knows it."""
+    """One change outside that an agent wants, with the key under which the target knows it. `held` is which account a person found to hold after a
+    dispute; the state stays what was recorded first."""
 
     RECORD = "effect"
 
@@ -59,6 +60,7 @@ class Effect(Record):
     state = models.CharField(max_length=12)
     cause = models.CharField(max_length=24, blank=True)
     disputed = models.BooleanField(default=False)
+    held = models.CharField(max_length=12, default="", blank=True)
     accepted = models.BooleanField(default=False)
     attempt = models.IntegerField(default=0)
     accounted_count = models.IntegerField()
@@ -74,6 +76,7 @@ class Effect(Record):
     class Meta(Record.Meta):
         constraints = [
             within("state", EffectState, "effect_state_known"),
+            within("held", ["", EffectState.COMMITTED, EffectState.FAILED], "effect_held_known"),
             models.UniqueConstraint(fields=["tenant", "key"], name="effect_key_unique"),
             models.UniqueConstraint(fields=["run", "call_key"], name="effect_call_key_unique"),
             models.CheckConstraint(

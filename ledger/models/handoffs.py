@@ -40,6 +40,11 @@ class Handoff(Record):
                 name="one_blocking_handoff",
                 condition=Q(blocks_run=True, state__in=[HandoffState.OPEN, HandoffState.ACCEPTED]),
             ),
+            models.UniqueConstraint(
+                fields=["effect_id"],
+                name="one_handoff_of_an_effect",
+                condition=Q(effect_id__isnull=False, state__in=[HandoffState.OPEN, HandoffState.ACCEPTED]),
+            ),
         ]
         indexes = [
             models.Index(fields=["tenant", "state", "due_at"], name="handoff_by_state"),

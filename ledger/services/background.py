@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from ledger.domain.authority import GrantRow
 from ledger.domain.checkpoints import VersionRow, current_version
+from ledger.domain.effects import ReportRow
 from ledger.domain.views import RunView
 from ledger.domain.waits import MemberRow, SetRow
 from ledger.domain.wakes import WakeRow
@@ -16,11 +18,12 @@ from ledger.services.views import run_view
 
 DECISIONS_READ = 10
 WAITS_READ = 20
+_FAILED = "SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state = 'failed'"
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """A run with what a wake reads beside its view."""
+    """A run with what a wake reads beside its view: `usable` are used grants of failed effects, `last_words` what counted last of these."""
 
     view: RunView
     wake: WakeRow
@@ -33,6 +36,21 @@ class Background:
     members: Sequence[MemberRow]
     decided: Sequence[str]
     agent_active: bool
+    usable: Sequence[GrantRow]
+    last_words: Mapping[UUID, ReportRow]
+
+
+def _of_failed(run_id: UUID) -> dict[str, Part]:
+    """Of effects that failed: the used grants that cover further attempts, and what counted last of all that was said of each."""
+    newer = (
+        "SELECT 1 FROM ledger_effect_report n WHERE n.effect_id = t.effect_id AND n.counted AND n.ordinal > t.ordinal"
+    )
+    used = f"t.run_id = %s AND t.state = 'used' AND t.subject_id IN ({_FAILED})"
+    last = f"t.effect_id IN ({_FAILED}) AND t.counted AND NOT EXISTS ({newer})"
+    return {
+        "usable": Part("grant", used, (run_id,) * 2, many=True),
+        "last_word": Part("effect_report", last, (run_id,), many=True),
+    }
 
 
 def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
@@ -45,6 +63,7 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
     of_instance = f"s.run_id = %s AND s.instance_id = {head.format('instance_id')}"
     view = run_view(
         run_id,
+        None,
         checkpoint=Part("checkpoint", last, (run_id,) * 2),
         state=Part("body", f"t.id = {state}", (run_id,) * 2),
         entries=Part("journal_entry", "t.stream_id = %s", (run_id,), many=True, order="t.seq DESC", limit=entries),
@@ -72,6 +91,7 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
         decided=Part(
             "decision", "t.run_id = %s", (run_id,), many=True, order="t.decided_at DESC", limit=DECISIONS_READ
         ),
+        **_of_failed(run_id),
         agent=Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
     )
     extras = view.extras
@@ -88,5 +108,7 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
         waits=[facts.load(SetRow, row) for row in extras["waits"]],
         members=[facts.load(MemberRow, row) for row in extras["waited"]],
         decided=[row["decision"] for row in extras["decided"]],
+        usable=[facts.load(GrantRow, row) for row in extras["usable"]],
+        last_words={row["effect_id"]: facts.load(ReportRow, row) for row in extras["last_word"]},
         agent_active=view.run.agent_id is None or (agent is not None and agent["active"]),
     )

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from ledger.domain import commits, effects
-from ledger.domain.canonical import Body, canonical, commit
+from ledger.domain import commits
+from ledger.domain.canonical import canonical, commit
 from ledger.domain.change import Change
 from ledger.domain.commits import Commit, Next
 from ledger.domain.drafts import Draft
-from ledger.domain.effects import EffectRow, ProposalSpec, SettleSpec
+from ledger.domain.effects import EffectRow, ProposalSpec, SeenVersion, SettleSpec, WithdrawCause, observed
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
 from ledger.domain.runs import ClearanceRow, Fence, check_holder
 from ledger.domain.views import RunView
-from ledger.services import committed, facts, schemas, waits, writer
+from ledger.services import committed, effects, facts, schemas, waits, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part
@@ -72,7 +72,7 @@ def commit_transition(
     caller: Caller,
     run_id: UUID,
     spec: CommitSpec,
-    observations: Mapping[tuple[str, str], effects.SeenVersion] | None = None,
+    observations: Mapping[tuple[str, str], SeenVersion] | None = None,
 ) -> tuple[Committed, bool]:
     """Commit a transition; the same key and content again answers as before. Answers (what was committed, whether it was a repeat).
 
@@ -91,26 +91,28 @@ def commit_transition(
         check_holder(view, caller.agent_id)
         commits.check(view, parsed)
         _check_state(view, spec)
-        after = _effects(draft, view, spec, observations or {})
+        after = _effects(draft, view, caller, spec, observations or {})
         commits.write(draft, after, parsed, waits.asker(draft, after), _withdrawer(draft, after))
         change = draft.change()
         return change, (_committed(view, spec, change), False)
 
     answer, _ = writer.settle(
-        lambda: view_for(caller, run_id, **_extra(run_id, spec)),
+        lambda: view_for(caller, run_id, **_extra(run_id, caller, spec)),
         rule,
         again=frozenset({"checkpoint_key_unique"}),
     )
     return answer
 
 
-def _extra(run_id: UUID, spec: CommitSpec) -> dict[str, Part]:
+def _extra(run_id: UUID, caller: Caller, spec: CommitSpec) -> dict[str, Part]:
     key = (run_id, spec.idempotency_key)
+    settled = [effect_id for effect_id, _ in spec.settle]
     named = "SELECT c.{} FROM ledger_checkpoint c WHERE c.run_id = %s AND c.idempotency_key = %s"
     return {
         "replay": Part("checkpoint", "t.run_id = %s AND t.idempotency_key = %s", key, many=True),
         "replay_state": Part("body", f"t.id IN ({named.format('state_id')})", key, many=True),
         **(committed.parts(run_id, *_named(spec)) if any(_named(spec)) else {}),
+        **(effects.report_parts(settled, caller.agent_id) if settled else {}),
     }
 
 
@@ -175,28 +177,22 @@ def _check_state(view: RunView, spec: CommitSpec) -> None:
 
 
 def _effects(
-    draft: Draft, view: RunView, spec: CommitSpec, observations: Mapping[tuple[str, str], effects.SeenVersion]
+    draft: Draft,
+    view: RunView,
+    caller: Caller,
+    spec: CommitSpec,
+    observations: Mapping[tuple[str, str], SeenVersion],
 ) -> RunView:
-    """Settles first, then withdrawals, then proposals: a proposal may replace what was just withdrawn."""
+    """Settles first, then withdrawals, then proposals: a proposal may replace what was just withdrawn. Each by the rule of its own verb."""
     for effect_id, said in spec.settle:
-        result = new_body(said.result, view.now) if said.result is not None else None
-        settled, _ = effects.settle(
-            draft, view, _known(view, effect_id), said, holder=True, fence=spec.fence, result=result
-        )
-        view = view.having(settled)
+        effect = _known(view, effect_id)
+        if effects.repeated(view, effect, said, spec.fence, caller.actor) is None:
+            effect, _ = effects.settle_in(draft, view, effect, said, spec.fence, caller.agent_id)
+        view = view.having(effect)
     for effect_id in spec.withdraw:
-        withdrawn = effects.withdraw(draft, view, _known(view, effect_id), effects.WithdrawCause.BY_AGENT)
-        approvals().withdraw(draft, view, frozenset({effect_id}), "by_agent")
-        view = view.having(withdrawn)
-    stored = {
-        row["id"]: Body(row["id"], row["salt"], row["content"], row["media"]) for row in view.extras.get("contents", ())
-    }
+        view = view.having(effects.withdraw_in(draft, view, _known(view, effect_id), WithdrawCause.BY_AGENT))
     for proposal in spec.propose:
-        recorded = view.named(proposal.name)
-        known = stored.get(recorded.request_id) if recorded else None
-        seen = effects.observed(observations, proposal)
-        request = new_body(proposal.request, view.now)
-        view = view.having(effects.propose(draft, view, proposal, seen, known, request))
+        view = view.having(effects.propose_in(draft, view, proposal, observed(observations, proposal)))
     return view
 
 

@@ -48,7 +48,7 @@ def run_parts(run_id: UUID) -> dict[str, Part]:
         "clearance": Part("clearance", f"t.id = {_HEAD.format('clearance_id')}", one),
         "effects": Part(
             "effect",
-            f"t.run_id = %s AND (t.instance_id = {_HEAD.format('instance_id')} OR t.state IN ('proposed', 'in_flight', 'unknown'))",
+            f"t.run_id = %s AND (t.instance_id = {_HEAD.format('instance_id')} OR t.state IN ('proposed', 'in_flight', 'unknown') OR t.disputed)",
             one * 2,
             many=True,
             order="t.proposed_at, t.name",
@@ -65,7 +65,7 @@ def run_parts(run_id: UUID) -> dict[str, Part]:
         "wake": Part("wake", "t.run_id = %s AND t.state IN ('queued', 'checking')", one),
         "policy": Part("policy_version", f"t.tenant_id = {_TENANT}", one, order="t.number DESC"),
         "grants": Part("grant", "t.run_id = %s AND t.state = 'live'", one, many=True),
-        "handoff": Part("handoff", "t.run_id = %s AND t.blocks_run AND t.state IN ('open', 'accepted')", one),
+        "handoffs": Part("handoff", "t.run_id = %s AND t.state IN ('open', 'accepted')", one, many=True),
     }
 
 
@@ -131,6 +131,7 @@ def to_view(read: Facts, tenant_id: UUID | None, extras: tuple[str, ...]) -> Run
     if head is None or run is None or tenant is None or (tenant_id is not None and run.tenant_id != tenant_id):
         raise _missing()
     workflow = read.row("workflow")
+    handoffs = read.all("handoffs", HandoffRow)
     instance, key = read.row("instance"), read.row("holder_key")
     return RunView(
         now=read.now,
@@ -149,7 +150,8 @@ def to_view(read: Facts, tenant_id: UUID | None, extras: tuple[str, ...]) -> Run
         wake=read.one("wake", WakeRow),
         policy=read.one("policy", PolicyRow),
         grants=read.all("grants", GrantRow),
-        handoff=read.one("handoff", HandoffRow),
+        handoff=next((handoff for handoff in handoffs if handoff.blocks_run), None),
+        handoffs=[handoff for handoff in handoffs if not handoff.blocks_run],
         extras={name: read.rows[name] if isinstance(read.rows[name], list) else [read.rows[name]] for name in extras},
         instance_opened_at=instance["opened_at"] if instance else None,
         holder_agent_id=key["agent_id"] if key else None,

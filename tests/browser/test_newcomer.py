@@ -177,11 +177,17 @@ def test_an_effect_whose_outcome_stayed_unknown_is_resolved_by_hand(
     page = sign_in("operator")
     page.goto("/t/harbour/reconcile/")
     page.get_by_role("listitem").filter(has_text=f"invoice {invoice}").get_by_role("link").first.click()
-    page.get_by_label("It was done").check()
-    page.get_by_label("Evidence").fill("The bank's statement of today lists it, seen in the payment service.")
-    page.get_by_label("Reference at wires").fill(f"statement line {invoice}")
+    if scripts:
+        page.get_by_label("It was done").check()
+        page.get_by_label("Evidence").fill("The bank's statement of today lists it, seen in the payment service.")
+        page.get_by_label("Reference at wires").fill(f"statement line {invoice}")
+        told = "Committed"
+    else:
+        page.get_by_label("It was not done").check()
+        page.get_by_label("Evidence").fill("The bank's statement of today doesn't list it.")
+        told = "the agent may send it once more"
     page.get_by_role("button", name="Record the verdict").click()
-    expect(page.get_by_role("main").get_by_text("Committed").first).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("main").get_by_text(told).first).to_be_visible(timeout=PATIENCE)
     page.get_by_role("main").get_by_role("link", name=f"Pay invoice {invoice}").first.click()
     until(page, "Completed")
 

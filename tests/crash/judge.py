@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 if __package__:
     from .witnesses import Facts, Log, Record, Row, moment, read_facts, read_log
@@ -282,11 +283,22 @@ def _at_the_end(trial: Trial, facts: Facts, log: Log) -> Found:
                 STATE,
                 f"{effect['name']} is recorded with {effect['amount_minor']}, the target paid {applied[0].amount_minor}",
             )
+    yield from _receipt(
+        status, facts.state.get("receipt"), [one.reference for one in log.by_order.get(trial.order, ())]
+    )
     if status == "completed" and len(log.by_order.get(trial.order, ())) != 1:
         yield (
             STATE,
             f"completed, and the log has {len(log.by_order.get(trial.order, ()))} refunds of order {trial.order}",
         )
+
+
+def _receipt(status: str, receipt: Any, paid: Sequence[str]) -> Found:
+    """The state that a run ends with has the payment as its target shows it, whichever way the agent came to know of it."""
+    if status != "completed" or not paid or receipt is None:
+        return
+    if not isinstance(receipt, dict) or receipt.get("id") not in paid:
+        yield STATE, f"the run ended with the receipt {str(receipt)[:80]}, the target knows {', '.join(paid)}"
 
 
 def judge_all(trials: Sequence[Trial], record: Record, log: Log) -> list[Finding]:

@@ -84,6 +84,7 @@ def facts(steps: Any = STEPS, **parts: Any) -> Facts:
         handoffs=[],
         waits=[],
         votes=[{"request_id": "r", "choice": "approve"}],
+        state={"receipt": {"id": "rf_000001", "status": "settled"}},
     )
     return replace(whole, **parts)
 
@@ -352,3 +353,8 @@ def test_an_end_that_nobody_expected_is_found() -> None:
 
 def test_a_reference_that_is_not_the_targets_is_found() -> None:
     assert kinds(judge.judge(trial(), facts(effects=[effect(reference="rf_9")]), log())) == {judge.STATE}
+
+
+@pytest.mark.parametrize("receipt", [{"refunds": [{"id": "rf_000001"}]}, {"id": "rf_000002"}, "rf_000001"])
+def test_a_run_that_ends_with_another_receipt_than_its_targets_is_found(receipt: Any) -> None:
+    assert kinds(judge.judge(trial(), facts(state={"receipt": receipt}), log())) == {judge.STATE}

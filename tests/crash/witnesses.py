@@ -90,6 +90,7 @@ class Facts:
     handoffs: list[Row]
     waits: list[Row]
     votes: list[Row]
+    state: Mapping[str, Any]
 
 
 def read_facts(record: Record, run: str) -> Facts:
@@ -107,7 +108,16 @@ def read_facts(record: Record, run: str) -> Facts:
         handoffs=record.rows("ledger_handoff", "run_id = %s", run, order="opened_at"),
         waits=record.rows("ledger_wait_set", "run_id = %s", run, order="opened_at"),
         votes=record.rows("approvals_vote", "run_id = %s", run, order="voted_at"),
+        state=_state(record, run),
     )
+
+
+def _state(record: Record, run: str) -> Mapping[str, Any]:
+    """The run's state as of its last checkpoint."""
+    checkpoints = record.rows("ledger_checkpoint", "run_id = %s", run, order="seq")
+    body = record.one("ledger_body", "id = %s", checkpoints[-1]["state_id"]) if checkpoints else None
+    found = json.loads(body["content"]) if body and body["content"] else {}
+    return found if isinstance(found, dict) else {}
 
 
 def _amount(record: Record, request: str) -> int | None:

@@ -86,6 +86,7 @@ def effect(state: EffectState = EffectState.PROPOSED, at: TargetRow | None = Non
         state=state,
         cause="not_dispatched" if state is EffectState.FAILED else "",
         disputed=False,
+        held="",
         accepted=False,
         attempt=1 if tried else 0,
         accounted_count=FENCE.count,

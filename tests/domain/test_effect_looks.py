@@ -19,6 +19,7 @@ from ledger.domain.effects import (
     Look,
     LookAnswer,
     ReportKind,
+    ReportRow,
 )
 from ledger.domain.effects.looks import LOOKS_BEFORE_GIVING_UP, PARKED
 from ledger.domain.errors import LedgerError
@@ -255,6 +256,19 @@ def test_a_verdict_is_refused(state: EffectState, outcome: EffectState, cause: s
     scene = Scene(effect(state), status=Status.WAKING)
     with pytest.raises(LedgerError, match=code):
         effects.verdict(scene.draft, scene.view, scene.effect, Judged(outcome, EVIDENCE, cause))
+
+
+def test_a_person_s_word_on_what_no_machine_may_try_again_is_taken_once() -> None:
+    at = target(key_retention=60)
+    scene = Scene(effect(F, at, cause="throttled"), at, status=Status.WAKING)
+    moved = effects.verdict(scene.draft, scene.view, scene.effect, Judged(F, EVIDENCE, "confirmed_absent"))
+    assert (moved.state, moved.cause) == (F, "confirmed_absent")
+    [word] = scene.inserted("effect_report")
+    assert word["counted"] and word["attempt"] == 1
+    said = ReportRow(**{name: word[name] for name in ReportRow.__dataclass_fields__})
+    again = Scene(moved, at, status=Status.WAKING)
+    with pytest.raises(LedgerError, match="wrong-state"):
+        effects.verdict(again.draft, again.view, moved, Judged(F, EVIDENCE, "confirmed_absent", last_word=said))
 
 
 @given(

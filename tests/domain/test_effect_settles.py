@@ -40,7 +40,7 @@ ACCEPTED = SettleSpec(1, Settled.ACCEPTED, reference="rf_1", ask_after=5)
 
 def settle(scene: Scene, spec: SettleSpec, holder: bool = True) -> tuple[EffectRow, bool]:
     fence = FENCE if holder else STALE
-    return effects.settle(scene.draft, scene.view, scene.effect, spec, holder=holder, fence=fence)
+    return effects.settle(scene.draft, scene.view, scene.effect, spec, holder=holder, called=True, fence=fence)
 
 
 @pytest.mark.parametrize(

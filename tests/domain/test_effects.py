@@ -13,11 +13,24 @@ from hypothesis import strategies as st
 
 from ledger.domain import effects
 from ledger.domain.canonical import Body
-from ledger.domain.effects import EffectState, ProposalSpec, Subject, effect_key, subject_digest
+from ledger.domain.effects import EffectState, ProposalSpec, ReportKind, ReportRow, Subject, effect_key, subject_digest
 from ledger.domain.effects.proposals import difference
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Intent, Status
-from tests.domain.effect_facts import BODY, FENCE, NOW, REQUEST, STALE, Scene, effect, permit_row, seen, target, uid
+from tests.domain.effect_facts import (
+    BODY,
+    EFFECT,
+    FENCE,
+    NOW,
+    REQUEST,
+    STALE,
+    Scene,
+    effect,
+    permit_row,
+    seen,
+    target,
+    uid,
+)
 
 SUBJECT = Subject("payments.refund", "t1", "payments", uid(4), "order/17", '"v1"', b"c" * 32, "ra_key")
 SPEC = ProposalSpec("pay", "payments.refund", "payments", "", REQUEST, None, "t1")
@@ -233,6 +246,53 @@ def test_performing_a_recorded_effect_accounts_for_it() -> None:
 def test_a_failed_effect_is_not_tried_again(cause: str, changes: dict[str, Any], code: str) -> None:
     at = target(**changes)
     assert refusal(Scene(effect(EffectState.FAILED, at, cause=cause), at)) == code
+
+
+def said(**changes: Any) -> ReportRow:
+    """A person's word that the effect's only attempt did nothing."""
+    row = ReportRow(
+        id=uid(40),
+        effect_id=EFFECT,
+        ordinal=9,
+        attempt=1,
+        kind=ReportKind.VERDICT,
+        answer="failed",
+        cause="confirmed_absent",
+        reference="",
+        evidence_id=None,
+        evidence_commitment=None,
+        counted=True,
+        actor="person:1",
+        fence_epoch=None,
+        fence_count=None,
+        reported_at=NOW,
+    )
+    return replace(row, **changes)
+
+
+UNKEYED: dict[str, Any] = {"keyed": False, "key_retention": 0}
+
+
+@pytest.mark.parametrize(
+    "word",
+    [said(kind=ReportKind.LOOKUP), said(attempt=2), said(cause="rejected"), said(attempt=0), None],
+    ids=["a target's", "about a later attempt", "another finding", "about an earlier attempt", "nobody's"],
+)
+def test_nothing_but_a_person_s_word_on_the_last_attempt_gives_another_without_a_key(word: ReportRow | None) -> None:
+    at = target(**UNKEYED)
+    scene = Scene(effect(EffectState.FAILED, at, cause="confirmed_absent"), at)
+    with pytest.raises(LedgerError, match="wrong-state"):
+        effects.permit(scene.draft, scene.view, scene.effect, replace(scene.ask(), last_word=word))
+
+
+@pytest.mark.parametrize("changes", [UNKEYED, {"key_retention": 120}], ids=["no-keys", "forgotten"])
+def test_a_person_s_word_that_nothing_happened_gives_one_more_attempt(changes: dict[str, Any]) -> None:
+    at = target(**changes)
+    scene = Scene(effect(EffectState.FAILED, at, cause="confirmed_absent"), at)
+    moved, given, new = effects.permit(scene.draft, scene.view, scene.effect, replace(scene.ask(), last_word=said()))
+    assert new and given.attempt == 2
+    again = replace(moved, state=EffectState.FAILED, cause="confirmed_absent")
+    assert not effects.allows_another(again, said()), "the second needs another word"
 
 
 @pytest.mark.parametrize("cause", ["not_dispatched", "throttled", "confirmed_absent"])

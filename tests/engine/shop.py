@@ -14,15 +14,34 @@ from tests.world import World
 
 
 class Shop(ThreadingHTTPServer):
-    """`version` is every order's ETag; a silent shop answers 503. `asked` counts questions."""
+    """`version` is every order's ETag; a silent shop answers 503, a held one nothing at all. `asked` counts questions, `most` those at once."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         self.version = "1"
         self.silent = False
-        self.asked = 0
+        self.asked = self.present = self.most = 0
+        self.goes_on = threading.Event()
+        self.goes_on.set()
+        self.counting = threading.Lock()
         super().__init__(("127.0.0.1", 0), _Handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Whoever asked has hung up."""
+
+    @contextmanager
+    def asks(self) -> Iterator[None]:
+        """A question is there until it is answered."""
+        with self.counting:
+            self.asked += 1
+            self.present += 1
+            self.most = max(self.most, self.present)
+        try:
+            yield
+        finally:
+            with self.counting:
+                self.present -= 1
 
     @property
     def url(self) -> str:
@@ -33,7 +52,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: Shop
 
     def do_GET(self) -> None:
-        self.server.asked += 1
+        with self.server.asks():
+            self.server.goes_on.wait(60)
+            self._answer()
+
+    def _answer(self) -> None:
         body = b"{}"
         self.send_response(503 if self.server.silent else 200)
         self.send_header("ETag", f'"{self.server.version}"')
@@ -55,6 +78,7 @@ def open_shop() -> Iterator[Shop]:
     try:
         yield shop
     finally:
+        shop.goes_on.set()
         shop.shutdown()
         thread.join()
         shop.server_close()

@@ -63,7 +63,7 @@ def test_an_outcome_that_never_comes_goes_to_a_person_at_the_deadline(world: Wor
     assert waits.expire_due(run_id)
     # The call is still unknown, and the deadline's action outweighs waiting for it once more.
     assert wake(world, run_id).decision == "hand_off"
-    assert Handoff.objects.of(world.tenant).get(run_id=run_id).reason == "deadline:passed_hand_off"
+    assert Handoff.objects.of(world.tenant).get(run_id=run_id).reason == "deadline:unreconciled"
 
 
 @pytest.mark.parametrize("answer", [LookAnswer.IN_PROGRESS, LookAnswer.CANNOT_TELL])

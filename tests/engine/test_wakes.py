@@ -8,16 +8,17 @@ import pytest
 
 from approvals.models import ApprovalRequest
 from ledger.domain.commits import Next, NextKind
+from ledger.domain.errors import LedgerError
 from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
 from ledger.domain.workflows import VersionSpec
-from ledger.engine import gather, wakes
+from ledger.engine import gather, observe, wakes
 from ledger.models import Checkpoint, Decision, Effect, Grant, Handoff, Observation, Wake
-from ledger.services import facts, identity, verify, waits, workflows
+from ledger.services import effects, facts, identity, verify, waits, workflows
 from ledger.services import wakes as wake_rows
 from ledger.services.views import run_view
 from tests.clock import Clock
 from tests.documents import SCHEMA, TRANSITIONS
-from tests.engine.shop import Shop
+from tests.engine.shop import Shop, register
 from tests.engine.waking import (
     answer,
     approval,
@@ -75,6 +76,26 @@ def test_an_order_that_keeps_moving_goes_to_a_person_after_two_re_asks(world: Wo
         assert wake(world, run_id).decision == decided
     handoff = Handoff.objects.of(world.tenant).get(run_id=run_id)
     assert handoff.reason == "target:moved:asked_enough" and world.head(run_id).status == "blocked"
+
+
+def test_a_run_whose_permit_is_refused_again_and_again_goes_to_a_person(world: World, shop: Shop, clock: Clock) -> None:
+    world.policy(({"tool": "*", "verdict": "allow"},))
+    register(world, shop, "payments")
+    run_id = commit(world, world.claimed_run(), Next(NextKind.GO_ON, "issue"), pay("payments"))
+    effect, refusals = world.effect(run_id), 0
+    while world.head(run_id).status != "blocked":
+        assert refusals < 15, "it comes round for ever"
+        clock.shift(600)
+        shop.version = "1"
+        assert wake(world, run_id).decision == "resume", "the order is at rest whenever the wake looks"
+        packet = claim(world, run_id)
+        shop.version = "2"
+        seen = observe.seen_version(run_view(run_id).targets[effect.target_id], effect.resource)
+        with pytest.raises(LedgerError, match="changed"):
+            effects.permit(world.caller, effect.pk, packet.fence, seen)
+        refusals += 1
+    assert refusals == 10
+    assert Handoff.objects.of(world.tenant).get(run_id=run_id).reason == "no-progress"
 
 
 def test_a_moved_order_is_planned_anew_where_the_transition_says_so(world: World, shop: Shop) -> None:

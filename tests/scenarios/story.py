@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
 from django.http import HttpResponse
 
 from approvals.models import ApprovalRequest
+from ledger.domain.handoffs import Outcome
 from ledger.engine import sweep, wakes
-from ledger.models import User
-from ledger.services import targets
+from ledger.models import Handoff, User
+from ledger.services import handoffs, targets
 from ledger.services.targets import TargetSpec
 from tests.api.conftest import Http, commit_body
 from tests.documents import LOOKUP, OBSERVE
@@ -157,6 +159,26 @@ class Story:
 
     def approve(self, user: User | None = None) -> None:
         assert self.decide(user or self.world.alice, "approve").status_code == 302
+
+    def judge(self, effect_id: str, verdict: str, reference: str = "", status: int = 302) -> str:
+        """An operator's word on an effect, sent from its page; the page afterwards."""
+        charlie = client_of(self.world.charlie)
+        typed = {"verdict": verdict, "evidence": "the statement of the account", "reference": reference}
+        answer = charlie.post(f"/t/{self.world.tenant.slug}/reconcile/{effect_id}/verdict/", typed)
+        assert answer.status_code == status, answer.content.decode()
+        return self.page(effect_id)
+
+    def page(self, effect_id: str) -> str:
+        """An effect's page as an operator sees it."""
+        address = f"/t/{self.world.tenant.slug}/reconcile/{effect_id}/"
+        told: str = client_of(self.world.charlie).get(address).content.decode()
+        return told
+
+    def close_handoff(self, outcome: str) -> None:
+        """An operator closes the run's handoff."""
+        operator = replace(self.world.caller, person_id=self.world.charlie.pk, actor=f"person:{self.world.charlie.pk}")
+        open_one = Handoff.objects.of(self.world.tenant).get(run_id=self.run_id, state__in=["open", "accepted"])
+        handoffs.close(operator, open_one.pk, Outcome(outcome), "looked into it")
 
     # The record --------------------------------------------------------------------------------
 

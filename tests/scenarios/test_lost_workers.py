@@ -7,6 +7,8 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from resumeapp_client.effects import as_proposal, differs
+from resumeapp_client.records import Packet
 
 from approvals.models import ApprovalRequest
 from ledger.services import leases
@@ -184,3 +186,19 @@ def test_approving_one_call_is_no_leave_for_another_of_the_same_tool_in_the_same
     body = {"fence": story.packet["fence"], "expect_seq": story.run()["seq"], **PAY, "name": "third"}
     third = story.post(f"/runs/{story.run_id}/effects", body)
     assert story.permit(third["id"], status=403)["code"] in ("grant-missing", "not-permitted")
+
+
+def test_the_next_worker_accounts_for_a_call_by_its_tool_s_digest_too(story: Story, clock: Clock) -> None:
+    story.world.policy(ALLOW)
+    story.begin()
+    proposal = {**PAY, "tool_digest": "v1"}
+    asked = {"fence": story.packet["fence"], "expect_seq": story.packet["checkpoint"]["seq"], **proposal}
+    story.post(f"/runs/{story.run_id}/effects", asked)
+    clock.shift(61)
+    story.sweep()
+    story.claim()
+    recorded = Packet.model_validate(story.packet).effects["pay"]
+    again = as_proposal(recorded)
+    assert again == proposal and differs(recorded, {**again, "tool_digest": "v2"}) and not differs(recorded, again)
+    asked = {"fence": story.packet["fence"], "expect_seq": story.packet["checkpoint"]["seq"], **again}
+    assert story.post(f"/runs/{story.run_id}/effects", asked)["id"] == recorded.id

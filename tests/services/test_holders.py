@@ -13,9 +13,10 @@ from ledger.domain.effects import EffectState, ProposalSpec, Settled, SettleSpec
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller
 from ledger.domain.runs import Fence
-from ledger.models import EffectReport, JournalEntry, Lease
+from ledger.models import Effect, EffectReport, JournalEntry, Lease
 from ledger.services import checkpoints, effects, identity, keys, leases
 from ledger.services.checkpoints import CommitSpec
+from ledger.services.packets import Packet
 from tests.clock import Clock
 from tests.documents import REQUEST, STATE
 from tests.services.issuing import DONE, PAY, issuing, lapse, opened, paying, reclaim, state
@@ -162,3 +163,56 @@ def test_another_agent_keeps_no_lease_alive(open_world: World) -> None:
     assert (beat.directive, beat.lease_expires_at) == ("stop", None)
     assert Lease.objects.of(open_world.tenant).get(run_id=packet.run.id).expires_at == lease.expires_at
     assert leases.heartbeat(second_key(open_world), lease.worker_id, held)[0].directive == "go_on"
+
+
+NEVER = SettleSpec(1, Settled.FAILED, "not_dispatched")
+
+
+def accepted_by_another(world: World, clock: Clock) -> tuple[Packet, UUID]:
+    """A call that its target accepted from a worker that is gone; the run in the hands of the next."""
+    packet, effect, _ = paying(world)
+    accepted = SettleSpec(1, Settled.ACCEPTED, reference="rf_1", ask_after=3_600)
+    effects.settle(world.caller, effect.pk, accepted, packet.fence)
+    lapse(world, clock, packet.run.id)
+    return reclaim(world, packet.run.id), effect.pk
+
+
+def giving_back(packet: Packet, *settle: tuple[UUID, SettleSpec]) -> CommitSpec:
+    following, seq = Next(NextKind.GIVE_BACK, "issue"), packet.checkpoint["seq"]
+    return CommitSpec(
+        packet.fence, seq, "code-1", dict(STATE), following, str(uuid4()), {"back": 1}, settle=tuple(settle)
+    )
+
+
+@pytest.mark.parametrize("door", ["settle", "commit"])
+def test_at_no_door_does_the_next_holder_speak_for_a_call_that_it_had_no_permit_for(
+    open_world: World, clock: Clock, door: str
+) -> None:
+    packet, effect_id = accepted_by_another(open_world, clock)
+    if door == "settle":
+        assert not effects.settle(open_world.caller, effect_id, NEVER, packet.fence).counted
+    else:
+        spec = giving_back(packet, (effect_id, NEVER))
+        checkpoints.commit_transition(open_world.caller, packet.run.id, spec)
+    row = Effect.objects.of(open_world.tenant).get(pk=effect_id)
+    assert (row.state, row.accepted) == (EffectState.IN_FLIGHT, True), "the reconciler still owns it"
+    last = EffectReport.objects.of(open_world.tenant).filter(effect_id=effect_id).latest("ordinal")
+    assert (last.answer, last.cause, last.counted) == ("failed", "not_dispatched", False)
+
+
+def test_a_settle_that_is_repeated_in_a_commit_is_written_once(open_world: World) -> None:
+    packet, effect, _ = paying(open_world)
+    assert effects.settle(open_world.caller, effect.pk, DONE, packet.fence).counted
+    checkpoints.commit_transition(open_world.caller, packet.run.id, giving_back(packet, (effect.pk, DONE)))
+    assert EffectReport.objects.of(open_world.tenant).filter(effect=effect, kind="settle").count() == 1
+    assert state(open_world, effect) == EffectState.COMMITTED
+
+
+def test_two_calls_settled_in_one_commit_are_each_judged_by_their_own_permit(open_world: World) -> None:
+    packet = issuing(open_world, PAY, BLIND)
+    paid, wire = (open_world.effect(packet.run.id, name) for name in ("pay", "wire"))
+    effects.permit(open_world.caller, paid.pk, packet.fence)
+    spec = giving_back(packet, (paid.pk, DONE), (wire.pk, DONE))
+    with pytest.raises(LedgerError, match="wrong-state"):
+        checkpoints.commit_transition(open_world.caller, packet.run.id, spec)
+    assert state(open_world, paid) == EffectState.IN_FLIGHT, "all of the commit or nothing"

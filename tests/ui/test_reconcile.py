@@ -94,6 +94,26 @@ def test_a_verdict_settles_and_the_page_says_what_came_of_it(
     assert f'data-draft-done="effect-{effect.pk}"' in text
 
 
+@pytest.mark.parametrize(
+    ("verdict", "says"),
+    [
+        ("committed", "a person looked into what spoke against it"),
+        ("confirmed_absent", "a person found that it was not"),
+    ],
+)
+def test_a_disputed_call_leaves_the_queue_once_a_person_says_which_account_holds(
+    world: World, clock: Clock, verdict: str, says: str
+) -> None:
+    effect = lost(world, clock)
+    answered(effect, LookAnswer.APPLIED, clock.now(), reference="re_1")
+    doubted = send(world, effect, verdict="confirmed_absent", evidence=EVIDENCE).content.decode()
+    assert "It stays recorded as done; it is flagged as disputed" in doubted and "may send it again" not in doubted
+    assert "The dispute is over" in doubted, "both answers are offered"
+    settled = send(world, effect, verdict=verdict, evidence=EVIDENCE, reference="re_1").content.decode()
+    assert says in settled and "may send it again" not in settled
+    assert not reconcile_pages.waiting_for(world.charlie, world.tenant).exists()
+
+
 def test_a_verdict_on_what_was_settled_meanwhile_is_told_apart(world: World, clock: Clock) -> None:
     effect = lost(world, clock)
     answered(effect, LookAnswer.APPLIED, clock.now(), reference="re_1")

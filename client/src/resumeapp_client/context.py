@@ -115,7 +115,8 @@ class Context(Generic[S]):
     def perform(self, effect: Effect | str, call: Call) -> Any:
         """Do an effect, at most once: its recorded result where it is committed, else permit, `call(http, permit)`, settle.
 
-        Answers the call's result as JSON. Raises EffectRejected, EffectDenied, EffectExpired, EffectWithdrawn or
+        Answers the call's result as JSON; what the target showed, where the answer was lost and the call was looked up;
+        None where a person said that it was done (see the effect's reference). Raises EffectRejected, EffectDenied, EffectExpired, EffectWithdrawn or
         EffectWrittenOff when it is over without having been done. While its outcome is unknown, or a retry is not due,
         the run is given back and the ledger's wake decides.
         """

@@ -23,6 +23,7 @@ _ENDED: Mapping[tuple[str, str], type[EffectEnded]] = {
     ("withdrawn", "expired"): EffectExpired,
 }
 _BY_STATE: Mapping[str, type[EffectEnded]] = {"withdrawn": EffectWithdrawn, "written_off": EffectWrittenOff}
+_OPTIONAL = ("resource", "tool_digest")
 _UNWELCOME = ("denied", "denied_by_policy", "expired", "withdrawn")
 
 
@@ -43,19 +44,37 @@ def require_open(effect: Effect, passing: tuple[str, ...] = ("failed", "proposed
 
 def differs(recorded: Effect, proposal: Mapping[str, Any]) -> bool:
     """Would the ledger call the proposal another effect than the recorded one?"""
-    asked = (proposal["tool"], proposal["target"], proposal.get("resource") or "", proposal["request"])
-    return asked != (recorded.tool, recorded.target, recorded.resource or "", recorded.request)
+    asked = [
+        proposal["tool"],
+        proposal["target"],
+        *(proposal.get(name) or "" for name in _OPTIONAL),
+        proposal["request"],
+    ]
+    optional = [getattr(recorded, name) or "" for name in _OPTIONAL]
+    return asked != [recorded.tool, recorded.target, *optional, recorded.request]
 
 
 def as_proposal(effect: Effect) -> dict[str, Any]:
     """A recorded effect as it was proposed: proposing it again accounts for it."""
     fields = {"name": effect.name, "tool": effect.tool, "target": effect.target, "request": effect.request}
-    return fields | ({"resource": effect.resource} if effect.resource else {})
+    return fields | {name: getattr(effect, name) for name in _OPTIONAL if getattr(effect, name)}
+
+
+def result(effect: Effect) -> Any:
+    """What a committed effect came to. Raises EffectRejected where a person found that it was not done after all."""
+    if effect.held == "failed":
+        raise EffectRejected(
+            "effect-found-undone",
+            f"the effect {effect.name!r} was recorded as done, and a person found that it was not",
+            "Decide what the run does without it; another try is a new effect with another name.",
+            facts={"effect": effect.name, "cause": "found_undone"},
+        )
+    return effect.result
 
 
 def differing(recorded: Effect, proposal: Mapping[str, Any]) -> EffectDiffers:
     """The error that shows both sides."""
-    both = ("tool", "target", "resource", "request")
+    both = ("tool", "target", *_OPTIONAL, "request")
     return EffectDiffers(
         "effect-differs",
         f"the effect {recorded.name!r} is recorded with other content",

@@ -208,7 +208,7 @@ class Holding:
         for turn in range(self.targets.tries):
             effect = self._finished(self.recorded(name))
             if effect.state == "committed":
-                return effect.result
+                return effects.result(effect)
             effects.require_open(effect)
             self.go_on()
             self.taken.discard(name)  # the permit accounts for it
@@ -217,7 +217,7 @@ class Holding:
                 continue
             report, settled = self._under(permit, effect, call)
             if settled.state == "committed":
-                return settled.result
+                return effects.result(settled)
             effects.require_open(settled, passing=("failed", "in_flight"))
             why = report.cause or report.outcome
             if report.outcome != "accepted":

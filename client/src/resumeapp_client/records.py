@@ -51,8 +51,10 @@ class Effect(Record):
     tool: str
     target: str
     resource: str | None = None
+    tool_digest: str | None = None
     observed_version: str | None = None
     disputed: bool = False
+    held: str = ""
     accepted: bool = False
     reference: str | None = None
     result: Any = None

@@ -102,8 +102,10 @@ class EffectJSON(BaseModel):
     tool: str
     target: str
     resource: str
+    tool_digest: str
     observed_version: str
     disputed: bool
+    held: str = Field(description="After a dispute: the account that a person found to hold, `committed` or `failed`.")
     accepted: bool
     reference: str
     result: Any
@@ -156,8 +158,10 @@ class Shown(Protocol):
     attempt: int
     tool: str
     resource: str
+    tool_digest: str
     observed_version: str
     disputed: bool
+    held: str
     accepted: bool
     reference: str
     due_at: datetime | None
@@ -177,8 +181,10 @@ def effect_json(row: Any, target: str, request: bytes | None, result: bytes | No
         "tool": shown.tool,
         "target": target,
         "resource": shown.resource,
+        "tool_digest": shown.tool_digest,
         "observed_version": shown.observed_version,
         "disputed": shown.disputed,
+        "held": shown.held,
         "accepted": shown.accepted,
         "reference": shown.reference,
         "result": stored(result),

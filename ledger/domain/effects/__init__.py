@@ -20,7 +20,16 @@ from ledger.domain.effects.base import (
     subject_of,
 )
 from ledger.domain.effects.looks import Judged, Look, apply_look, begin_replay, horizon, pause, verdict
-from ledger.domain.effects.permits import INCURABLE, PermitAsk, calls_out, permit, send_to_wake
+from ledger.domain.effects.permits import (
+    INCURABLE,
+    PermitAsk,
+    allows_another,
+    barred,
+    callable_next,
+    calls_out,
+    permit,
+    send_to_wake,
+)
 from ledger.domain.effects.proposals import (
     ProposalSpec,
     SeenVersion,
@@ -28,6 +37,7 @@ from ledger.domain.effects.proposals import (
     account,
     check_accounted,
     check_closed,
+    disputes,
     hand_over,
     observe,
     observed,
@@ -61,12 +71,16 @@ __all__ = [
     "WithdrawCause",
     "accept",
     "account",
+    "allows_another",
     "apply_look",
+    "barred",
     "begin_replay",
+    "callable_next",
     "calls_out",
     "check_accounted",
     "check_closed",
     "check_spec",
+    "disputes",
     "effect_key",
     "expire",
     "hand_over",

@@ -110,7 +110,7 @@ def effect_key(tenant: UUID, lineage: UUID, instance: UUID, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EffectRow:
-    """An effect as rules read it."""
+    """An effect as rules read it. `disputed` while accounts of it contradict each other; `held` is the one that a person found to hold."""
 
     id: UUID
     run_id: UUID
@@ -132,6 +132,7 @@ class EffectRow:
     state: EffectState
     cause: str
     disputed: bool
+    held: str
     accepted: bool
     attempt: int
     accounted_count: int

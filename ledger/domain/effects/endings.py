@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledger.domain import waits, wakes
+from ledger.domain import handoffs, waits, wakes
 from ledger.domain.drafts import Draft
-from ledger.domain.effects.base import EffectRow
-from ledger.domain.handoffs import open_handoff
+from ledger.domain.effects.base import EffectRow, EffectState
 from ledger.domain.runs import ENDED, Status, end_ownership, to_status
 from ledger.domain.waits.closing import Withdraw
 from ledger.domain.waits.rows import SetState
@@ -17,9 +16,20 @@ if TYPE_CHECKING:
     from ledger.domain.views import RunView
 
 
-def settled(draft: Draft, view: RunView, effect: EffectRow, withdraw: Withdraw | None = None) -> None:
-    """An effect left `unknown`, or an accepted one came to its end: whoever waits for it goes on."""
+def settled(
+    draft: Draft, view: RunView, effect: EffectRow, withdraw: Withdraw | None = None, *, by_person: bool = False
+) -> None:
+    """An effect left `unknown`, an accepted one came to its end, or a dispute did: whoever waits for it goes on, and its handoff is withdrawn.
+
+    That a run ended on a wrong outcome stays with a person, unless a person said so (`by_person`).
+    """
     waits.meet(draft, view, effect_id=effect.id, outcome=str(effect.state), withdraw=withdraw)
+    handoff = view.handoff_on(effect.id)
+    if handoff is None:
+        return
+    wrong = handoff.reason == handoffs.CONTRADICTED and effect.state is EffectState.COMMITTED
+    if by_person or not wrong:
+        handoffs.withdraw(draft, handoff)
 
 
 def contradicted(draft: Draft, view: RunView, effect: EffectRow, *, blocks: bool = True) -> None:
@@ -32,6 +42,8 @@ def contradicted(draft: Draft, view: RunView, effect: EffectRow, *, blocks: bool
         end_ownership(draft, view)
         to_status(draft, view, "effect_settled", Status.WAKING)
         wakes.queue(draft, view, "effect_unknown")
+    elif view.head.status in ENDED:
+        handoffs.open_handoff(draft, view, handoffs.CONTRADICTED, effect_id=effect.id, blocks_run=False)
 
 
 def to_person(draft: Draft, view: RunView, effect: EffectRow, reason: str, event: str) -> bool:
@@ -41,7 +53,7 @@ def to_person(draft: Draft, view: RunView, effect: EffectRow, reason: str, event
     """
     status = view.head.status
     if status in ENDED or status is Status.RUNNING:
-        open_handoff(draft, view, reason, effect_id=effect.id, blocks_run=False)
+        handoffs.open_handoff(draft, view, reason, effect_id=effect.id, blocks_run=False)
         return False
     if status is Status.BLOCKED:
         return True
@@ -51,5 +63,5 @@ def to_person(draft: Draft, view: RunView, effect: EffectRow, reason: str, event
         draft.move("wake", view.wake.id, {"state": view.wake.state}, state=WakeState.DROPPED)
     end_ownership(draft, view)
     to_status(draft, view, event, Status.BLOCKED)
-    open_handoff(draft, view, reason, effect_id=effect.id)
+    handoffs.open_handoff(draft, view, reason, effect_id=effect.id)
     return True

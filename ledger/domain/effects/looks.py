@@ -16,12 +16,14 @@ from ledger.domain.effects.base import (
     FailCause,
     LookAnswer,
     ReportKind,
+    ReportRow,
     Said,
     TargetRow,
     move,
     report,
 )
 from ledger.domain.effects.endings import contradicted, settled, to_person
+from ledger.domain.effects.permits import barred
 from ledger.domain.effects.settles import committed, reopened, unknown
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Status
@@ -46,7 +48,8 @@ HOPELESS = frozenset({FORGOTTEN, NO_LOOKUP})
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A target's answer. `asked_at` is the database's clock before the question was sent, `attempt` the one it was about."""
+    """A target's answer. `asked_at` is the database's clock before the question was sent, `attempt` the one it was about; `evidence` is the reply as
+    it came, `result` what an effect that was applied has for its result."""
 
     answer: LookAnswer
     asked_at: datetime
@@ -54,6 +57,7 @@ class Look:
     reference: str = ""
     cause: str = ""
     evidence: Body | None = None
+    result: Body | None = None
 
 
 def pause(looks: int) -> timedelta:
@@ -183,14 +187,16 @@ _TABLE: Mapping[EffectState, Callable[[_Asked], EffectRow | None]] = {
 
 
 def _applied(asked: _Asked) -> EffectRow:
-    evidence = asked.look.evidence
+    result = asked.look.result
+    if result is not None:
+        asked.draft.body(result)
     moved = committed(
         asked.draft,
         asked.view,
         asked.effect,
         "look",
         reference=asked.reference,
-        result_id=evidence.id if evidence else None,
+        result_id=result.id if result else None,
     )
     settled(asked.draft, asked.view, moved, asked.withdraw)
     return moved
@@ -232,7 +238,7 @@ def _disputed(asked: _Asked) -> EffectRow | None:
 
 def dispute(draft: Draft, view: RunView, effect: EffectRow) -> EffectRow | None:
     """A recorded outcome is contradicted: it stays, is marked, and a person is asked once."""
-    if effect.disputed:
+    if effect.disputed or effect.held == EffectState.FAILED:
         return None
     moved = move(draft, effect, disputed=True)
     contradicted(draft, view, moved)
@@ -266,12 +272,13 @@ VERDICTS = frozenset({FailCause.CONFIRMED_ABSENT, FailCause.REJECTED})
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a person says happened, and how they know. `cause` goes with failed."""
+    """What a person says happened, and how they know. `cause` goes with failed; `last_word` is what counted last, where that was a person's word."""
 
     outcome: EffectState
     evidence: Body
     cause: str = ""
     reference: str = ""
+    last_word: ReportRow | None = None
 
 
 def verdict(
@@ -279,7 +286,10 @@ def verdict(
 ) -> EffectRow:
     """A person says what happened, with evidence.
 
-    Out of `unknown` it decides; against a recorded outcome it reopens `failed` and disputes `committed`. Raises LedgerError `invalid`, `wrong-state`.
+    Out of `unknown` it decides; against a recorded outcome it reopens `failed` and disputes `committed`; of a dispute it
+    says which account holds; where no machine may try a failed effect again, `confirmed_absent` gives leave for one more attempt.
+
+    Raises LedgerError `invalid`, `wrong-state`.
     """
     failing = judged.outcome is EffectState.FAILED
     if judged.outcome not in (EffectState.COMMITTED, EffectState.FAILED) or failing != (judged.cause in VERDICTS):
@@ -320,13 +330,22 @@ def _judge(
     draft: Draft, view: RunView, effect: EffectRow, judged: Judged, withdraw: Withdraw | None
 ) -> EffectRow | None:
     reference = judged.reference or effect.reference
+    if effect.disputed:
+        return _resolved(draft, view, effect, judged, withdraw)
     if effect.state is EffectState.UNKNOWN:
         if judged.outcome is EffectState.FAILED:
             _check_absent(draft, view, effect, judged)
             moved = _fail(draft, effect, "verdict", FailCause(judged.cause), reference)
         else:
             moved = committed(draft, view, effect, "verdict", reference=reference, result_id=None)
-        settled(draft, view, moved, withdraw)
+        settled(draft, view, moved, withdraw, by_person=True)
+        return moved
+    if judged.cause == FailCause.CONFIRMED_ABSENT and barred(
+        effect, view.targets[effect.target_id], draft.at, judged.last_word
+    ):
+        _check_absent(draft, view, effect, judged)
+        moved = move(draft, effect, cause=FailCause.CONFIRMED_ABSENT, settled_at=draft.at)
+        settled(draft, view, moved, withdraw, by_person=True)
         return moved
     if effect.state is EffectState.FAILED and judged.outcome is EffectState.COMMITTED:
         return reopened(draft, view, effect, reference=reference)
@@ -338,3 +357,13 @@ def _judge(
         "Read it again: it may have been settled meanwhile.",
         state=str(effect.state),
     )
+
+
+def _resolved(draft: Draft, view: RunView, effect: EffectRow, judged: Judged, withdraw: Withdraw | None) -> EffectRow:
+    """Which of two accounts holds. What is recorded as done stays so, with what was found; what failed and was done after all is looked up."""
+    if effect.state is EffectState.FAILED and judged.outcome is EffectState.COMMITTED:
+        effect = move(draft, effect, disputed=False)
+        return reopened(draft, view, effect, reference=judged.reference or effect.reference)
+    moved = move(draft, effect, disputed=False, held=judged.outcome)
+    settled(draft, view, moved, withdraw, by_person=True)
+    return moved

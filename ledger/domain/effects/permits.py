@@ -17,6 +17,8 @@ from ledger.domain.effects.base import (
     EffectState,
     FailCause,
     PermitRow,
+    ReportKind,
+    ReportRow,
     TargetRow,
     move,
     subject_digest,
@@ -38,7 +40,7 @@ INCURABLE = frozenset({"changed", "forbidden", "policy-denies", "grant-missing",
 class PermitAsk:
     """What a permit is decided from beside the run's view: earlier permits of the effect, newest first; the newest observation of its resource, and
     whether that was made for this very call; how long a permit may wait to be sent; the key behind the call; what the people's side says against the
-    votes behind the grant; who behind the run is no longer active ('' when all are)."""
+    votes behind the grant; who behind the run is no longer active ('' when all are); what counted last of all that was said of the effect."""
 
     fence: Fence
     permits: Sequence[PermitRow]
@@ -48,6 +50,7 @@ class PermitAsk:
     key_id: UUID | None
     doubt: str = ""
     inactive: str = ""
+    last_word: ReportRow | None = None
 
 
 def permit(draft: Draft, view: RunView, effect: EffectRow, ask: PermitAsk) -> tuple[EffectRow, PermitRow, bool]:
@@ -78,7 +81,7 @@ def permit(draft: Draft, view: RunView, effect: EffectRow, ask: PermitAsk) -> tu
     target = view.targets[effect.target_id]
     _check_cleared(view, effect, target)
     check_accounted(view, effect)
-    _check_retry(draft, effect, target)
+    _check_retry(draft, effect, target, ask.last_word)
     _check_subject(effect, target)
     grant_id = _authority(draft, view, effect, ask.doubt)
     _check_observed(draft, view, effect, target, ask)
@@ -135,10 +138,45 @@ def _check_cleared(view: RunView, effect: EffectRow, target: TargetRow) -> None:
         )
 
 
-def _check_retry(draft: Draft, effect: EffectRow, target: TargetRow) -> None:
-    """A failed effect is tried again only for a cause that says it didn't happen, and only while the target remembers its key."""
+def barred(effect: EffectRow, target: TargetRow, at: datetime, last_word: ReportRow | None) -> str:
+    """Why only a person may have this effect tried again: `no_keys`, `key_forgotten`, or '' where it may be.
+
+    A person who saw that the last attempt did nothing, and said so, gives leave for one more, and for no other after it.
+    """
+    if effect.state is not EffectState.FAILED or allows_another(effect, last_word):
+        return ""
+    if effect.cause == FailCause.CONFIRMED_ABSENT and not target.keyed:
+        return "no_keys"
+    return "key_forgotten" if forgotten(effect, target, at) else ""
+
+
+def allows_another(effect: EffectRow, last_word: ReportRow | None) -> bool:
+    """Is the last that counted about this effect a person's word that its last attempt did nothing?"""
+    return (
+        last_word is not None
+        and last_word.kind is ReportKind.VERDICT
+        and last_word.cause == FailCause.CONFIRMED_ABSENT
+        and last_word.attempt == effect.attempt
+    )
+
+
+def forgotten(effect: EffectRow, target: TargetRow, at: datetime) -> bool:
+    """May the target no longer know the key of this effect?"""
+    return target.keyed and effect.first_permit_at is not None and at >= effect.first_permit_at + target.remembers_for
+
+
+def _check_retry(draft: Draft, effect: EffectRow, target: TargetRow, last_word: ReportRow | None) -> None:
+    """A failed effect is tried again only for a cause that says it didn't happen, and only while the target remembers its key, or where a person
+    said that it may be."""
     if effect.state is not EffectState.FAILED:
         return
+    if effect.disputed:
+        raise LedgerError(
+            "wrong-state",
+            "it is disputed whether this effect failed",
+            "Give the run back: a person says which account holds.",
+            cause=effect.cause,
+        )
     if effect.cause not in RETRYABLE:
         raise LedgerError(
             "wrong-state",
@@ -147,23 +185,27 @@ def _check_retry(draft: Draft, effect: EffectRow, target: TargetRow) -> None:
             state=str(effect.state),
             cause=effect.cause,
         )
-    if effect.cause == FailCause.CONFIRMED_ABSENT and not target.keyed:
+    why = barred(effect, target, draft.at, last_word)
+    if why == "no_keys":
         raise LedgerError(
             "wrong-state",
             "this target knows no keys: a person decides whether to do it again",
-            "Hand the run over.",
+            "Give the run back: a person says from the reconcile page whether it may be done once more.",
             cause=effect.cause,
         )
-    if target.keyed and effect.first_permit_at is not None:
-        until = effect.first_permit_at + target.remembers_for
-        if draft.at >= until:
-            raise LedgerError(
-                "expired",
-                "the target no longer remembers this effect's key: a repeat might act twice",
-                "A person decides, from the reconcile page.",
-                until=until.isoformat(),
-            )
-        draft.before(until)
+    if why:
+        raise LedgerError(
+            "expired",
+            "the target no longer remembers this effect's key: a repeat might act twice",
+            "A person decides, from the reconcile page.",
+            until=_known_until(effect, target).isoformat(),
+        )
+    if target.keyed and not forgotten(effect, target, draft.at):
+        draft.before(_known_until(effect, target))
+
+
+def _known_until(effect: EffectRow, target: TargetRow) -> datetime:
+    return (effect.first_permit_at or effect.proposed_at) + target.remembers_for
 
 
 def _check_subject(effect: EffectRow, target: TargetRow) -> None:
@@ -244,10 +286,31 @@ def _write(
         due_at=given.answer_by,
         answer_by=given.answer_by,
         looks=0,
-        first_permit_at=effect.first_permit_at or draft.at,
+        first_permit_at=_first(effect, target, draft.at),
         settled_at=None,
     )
     return moved, given, True
+
+
+def _first(effect: EffectRow, target: TargetRow, at: datetime) -> datetime:
+    """From when on the target knows the key: from the first attempt, or from this one where that is forgotten."""
+    return at if effect.first_permit_at is None or forgotten(effect, target, at) else effect.first_permit_at
+
+
+def callable_next(view: RunView) -> list[EffectRow]:
+    """The effects of the run that may be called next: those proposed, and those of its present transition that failed and can be tried again."""
+    present = view.head.instance_id
+    return [
+        effect
+        for effect in view.effects
+        if effect.state is EffectState.PROPOSED
+        or (
+            effect.state is EffectState.FAILED
+            and effect.cause in RETRYABLE
+            and effect.instance_id == present
+            and not effect.disputed
+        )
+    ]
 
 
 def calls_out(view: RunView) -> bool:

@@ -194,6 +194,7 @@ def _insert(
         state=EffectState.PROPOSED,
         cause="",
         disputed=False,
+        held="",
         accepted=False,
         attempt=0,
         accounted_count=view.head.fence_count,
@@ -301,14 +302,23 @@ def hand_over(draft: Draft, view: RunView, instance_id: UUID) -> tuple[EffectRow
     )
 
 
-def check_closed(view: RunView) -> None:
-    """A run can't end while an effect of it may have happened unseen. Raises LedgerError `effects-open`."""
-    missing = [effect for effect in view.effects if effect.state in OPEN]
+def disputes(view: RunView) -> list[EffectRow]:
+    """Effects of which two accounts stand against each other, and no person has said which holds."""
+    return [effect for effect in view.effects if effect.disputed]
+
+
+def check_closed(view: RunView, effect_id: UUID | None = None) -> None:
+    """A run can't end while an effect of it (or this one) may have happened unseen, or is disputed. Raises LedgerError `effects-open`."""
+    missing = [
+        effect
+        for effect in view.effects
+        if (effect.state in OPEN or effect.disputed) and effect_id in (None, effect.id)
+    ]
     if missing:
         raise LedgerError(
             "effects-open",
-            f"effects are in flight or unknown: {', '.join(names(missing)[:5])}",
-            "Settle what is in flight; give the run back while an outcome is unknown: the look-up decides it.",
+            f"effects are in flight, unknown or disputed: {', '.join(names(missing)[:5])}",
+            "Settle what is in flight; give the run back while an outcome is unknown or disputed: the look-up decides it, or a person does.",
             effects=names(missing),
         )
 

@@ -113,8 +113,8 @@ def settle(
     spec: SettleSpec,
     *,
     holder: bool,
+    called: bool,
     fence: Fence,
-    called: bool = True,
     result: Body | None = None,
     withdraw: Withdraw | None = None,
 ) -> tuple[EffectRow, bool]:

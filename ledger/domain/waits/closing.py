@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
-from ledger.domain import runs, wakes
+from ledger.domain import handoffs, runs, wakes
 from ledger.domain.drafts import Draft
-from ledger.domain.handoffs import HandoffState
+from ledger.domain.handoffs import HandoffRow
 from ledger.domain.runs import Intent, Status
 from ledger.domain.waits.rows import (
     DEAD,
@@ -27,6 +27,9 @@ from ledger.domain.waits.rows import (
 
 if TYPE_CHECKING:
     from ledger.domain.views import RunView
+
+OUT = frozenset({"in_flight", "unknown"})
+"""States of effects whose outcome isn't known; effects say to waits what became of them, so that waits know their states by name only."""
 
 Withdraw = Callable[[frozenset[UUID], str], None]
 """Withdraw the open requests of these effects, with the cause."""
@@ -209,6 +212,12 @@ def _wake(draft: Draft, view: RunView, reason: str) -> None:
     wakes.queue(draft, view, reason)
 
 
+def _over(view: RunView, handoff: HandoffRow, effect_id: UUID) -> bool:
+    """Is a handoff over now that this effect is settled: it was about it, or about outcomes of which no other is open."""
+    others = [effect for effect in view.effects if effect.state in OUT and effect.id != effect_id]
+    return not others if handoff.reason == handoffs.UNRECONCILED else handoff.effect_id == effect_id
+
+
 def effect_settled(
     draft: Draft, view: RunView, effect_id: UUID, outcome: str, withdraw: Withdraw | None = None
 ) -> bool:
@@ -230,12 +239,9 @@ def effect_settled(
         wakes.queue(draft, view, "effect_settled")
         return True
     handoff = view.handoff
-    if status is Status.BLOCKED and handoff is not None and handoff.effect_id == effect_id:
-        if handoff.state is not HandoffState.OPEN:
+    if status is Status.BLOCKED and handoff is not None and _over(view, handoff, effect_id):
+        if not handoffs.withdraw(draft, handoff):
             return False
-        draft.move(
-            "handoff", handoff.id, {"state": HandoffState.OPEN}, state=HandoffState.WITHDRAWN, closed_at=draft.at
-        )
         runs.to_status(draft, view, "effect_settled", Status.WAKING)
         wakes.queue(draft, view, "effect_settled")
         return True

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from ledger.domain.effects import EffectRow
     from ledger.domain.views import RunView
 
-# Effects say to waits what became of them, so that waits know their states by name only.
-PROPOSED = "proposed"
+PROPOSED, FAILED = "proposed", "failed"
 UNSETTLED = frozenset({PROPOSED, "in_flight", "unknown"})
 
 MAX_MEMBERS = 20
@@ -127,14 +126,16 @@ def check(spec: WaitSpec, effects: Mapping[str, EffectRow], now: datetime) -> No
         raise _invalid("the wait's deadline is more than ten years away", "Give a deadline that somebody will see.")
     named: set[tuple[str, str]] = set()
     for member in spec.members:
-        _check_member(member, effects, deadline, now)
+        _check_member(member, effects, deadline, now, asked_by_engine=bool(spec.internal))
         if member.effect:
             if (member.kind, member.effect) in named:
                 raise _invalid(f"the wait names {member.kind} {member.effect!r} twice", "Name each once.")
             named.add((member.kind, member.effect))
 
 
-def _check_member(member: MemberSpec, effects: Mapping[str, EffectRow], deadline: datetime, now: datetime) -> None:
+def _check_member(
+    member: MemberSpec, effects: Mapping[str, EffectRow], deadline: datetime, now: datetime, *, asked_by_engine: bool
+) -> None:
     if member.kind is MemberKind.TIMER:
         if member.at is None or moment(member.at, now) > deadline:
             raise _invalid(
@@ -147,7 +148,7 @@ def _check_member(member: MemberSpec, effects: Mapping[str, EffectRow], deadline
         raise _invalid(
             f"there is no effect named {member.effect[:80]!r} to wait for", "Propose it in the same commit, or before."
         )
-    elif member.kind is MemberKind.APPROVAL and effects[member.effect].state != PROPOSED:
+    elif member.kind is MemberKind.APPROVAL and not _askable(effects[member.effect], asked_by_engine):
         state = effects[member.effect].state
         raise LedgerError(
             "wrong-state",
@@ -155,6 +156,11 @@ def _check_member(member: MemberSpec, effects: Mapping[str, EffectRow], deadline
             "Wait for its outcome, or take it.",
             state=str(state),
         )
+
+
+def _askable(effect: EffectRow, asked_by_engine: bool) -> bool:
+    """The engine asks again for what failed and may be tried once more, too."""
+    return effect.state == PROPOSED or (asked_by_engine and effect.state == FAILED)
 
 
 def _invalid(reason: str, remedy: str) -> LedgerError:

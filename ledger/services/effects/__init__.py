@@ -8,12 +8,13 @@ from ledger.services.effects.holding import (
     permit,
     propose,
     propose_in,
+    repeated,
     settle,
     settle_in,
     withdraw_in,
     withdrawer,
 )
-from ledger.services.effects.reading import Due, EffectView, due, get
+from ledger.services.effects.reading import Due, EffectView, due, get, needs_a_person, once_more, report_parts
 from ledger.services.effects.reconciling import RECONCILER, Looked, begin_replay, lapse, look, verdict
 
 __all__ = [
@@ -31,9 +32,13 @@ __all__ = [
     "get",
     "lapse",
     "look",
+    "needs_a_person",
+    "once_more",
     "permit",
     "propose",
     "propose_in",
+    "repeated",
+    "report_parts",
     "settle",
     "settle_in",
     "verdict",

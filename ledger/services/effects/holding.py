@@ -43,6 +43,7 @@ from ledger.services.effects.reading import (
     seat_for,
     shown,
     with_grants,
+    words_of,
 )
 from ledger.services.facts import Part
 from ledger.services.ids import new_body
@@ -96,9 +97,10 @@ def propose_in(draft: Draft, view: RunView, spec: ProposalSpec, seen: SeenVersio
 def settle_in(
     draft: Draft, view: RunView, effect: EffectRow, spec: SettleSpec, fence: Fence, agent_id: UUID | None
 ) -> tuple[EffectRow, bool]:
-    """Settle within a Change. The view must have been read with `report_parts`. Answers the effect and whether the report counted."""
+    """Settle within a Change, where it isn't a repeat. The view must have been read with `report_parts`. Answers the effect and whether the
+    report counted."""
     holder = view.head.fence == fence and view.head.status is Status.RUNNING and view.holder_agent_id == agent_id
-    given = [facts.load(PermitRow, row) for row in view.extras["own_permits"]]
+    given = [facts.load(PermitRow, row) for row in view.extras["own_permits"] if row["effect_id"] == effect.id]
     called = any(permit.attempt == spec.attempt and permit.fence == fence for permit in given)
     result = new_body(spec.result, view.now) if spec.result is not None else None
     return rules.settle(
@@ -114,15 +116,19 @@ def settle_in(
     )
 
 
+def repeated(view: RunView, effect: EffectRow, spec: SettleSpec, fence: Fence, actor: str) -> ReportRow | None:
+    """The earlier report that this one repeats, if it does. The view must have been read with `report_parts`."""
+    told = [facts.load(ReportRow, row) for row in view.extras["told"] if row["effect_id"] == effect.id]
+    own = [row for row in told if row.actor == actor and (row.counted or row.fence == fence)]
+    bodies = {row["id"]: (row["salt"] or b"", row["commitment"]) for row in view.extras["told_bodies"]}
+    return rules.replayed(spec, own, bodies)
+
+
 def withdraw_in(draft: Draft, view: RunView, effect: EffectRow, cause: WithdrawCause) -> EffectRow:
     """Withdraw within a Change, with the requests for leave that were asked for it."""
     moved = rules.withdraw(draft, view, effect, cause)
     approvals().withdraw(draft, view, frozenset({effect.id}), str(cause))
     return moved
-
-
-def _told(view: RunView) -> list[ReportRow]:
-    return [facts.load(ReportRow, row) for row in view.extras["told"]]
 
 
 # Verbs -----------------------------------------------------------------------------------------
@@ -244,7 +250,7 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
         view = with_grants(at.view, at.view.extras["usable"])
         check_held(caller, view, fence)
         keys.check_live(view.extras["asking_key"], view.now)
-        ask = _ask(caller, view, fence, observation)
+        ask = _ask(caller, view, at.effect, fence, observation)
         draft = run_draft(view, caller.actor, "effect.permit", fresh_authority=True)
         try:
             effect, given, new = rules.permit(draft, view, at.effect, _doubted(view, at.effect, ask))
@@ -264,7 +270,7 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
     return answer if written is None else replace(answer, now=written.clock)
 
 
-def _ask(caller: Caller, view: RunView, fence: Fence, observation: SeenVersion | None) -> PermitAsk:
+def _ask(caller: Caller, view: RunView, effect: EffectRow, fence: Fence, observation: SeenVersion | None) -> PermitAsk:
     recorded = newest_seen(view.extras["seen"])
     now = observation is not None and (recorded is None or observation.at > recorded.at)
     return PermitAsk(
@@ -275,6 +281,7 @@ def _ask(caller: Caller, view: RunView, fence: Fence, observation: SeenVersion |
         send_within=timedelta(seconds=settings.RESUMEAPP_SEND_BY_SECONDS),
         key_id=caller.key_id,
         inactive=inactive(view),
+        last_word=words_of(view).get(effect.id),
     )
 
 
@@ -334,15 +341,13 @@ def settle(caller: Caller, effect_id: UUID, spec: SettleSpec, fence: Fence) -> S
 
     def rule(at: Seat) -> tuple[Change | None, SettleAnswer]:
         view = at.view
-        told = [row for row in _told(view) if row.actor == caller.actor and (row.counted or row.fence == fence)]
-        bodies = {row["id"]: (row["salt"] or b"", row["commitment"]) for row in view.extras["told_bodies"]}
-        if (earlier := rules.replayed(spec, told, bodies)) is not None:
+        if (earlier := repeated(view, at.effect, spec, fence, caller.actor)) is not None:
             return None, SettleAnswer(at.effect, earlier.counted, shown(view, at.effect, None))
         draft = run_draft(view, caller.actor, "effect.settle")
         effect, counted = settle_in(draft, view, at.effect, spec, fence, caller.agent_id)
         change = draft.change()
         return change, SettleAnswer(effect, counted, shown(view, effect, change))
 
-    parts = {**report_parts(effect_id, caller.agent_id), **content_parts(effect_id)}
+    parts = {**report_parts([effect_id], caller.agent_id), **content_parts(effect_id)}
     answer, _ = writer.settle(lambda: seat_for(caller, effect_id, **parts), rule)
     return answer

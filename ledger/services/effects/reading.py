@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
+from ledger.domain import effects as rules
 from ledger.domain.authority import GrantRow
 from ledger.domain.canonical import Body
 from ledger.domain.change import Change
@@ -84,6 +85,7 @@ def permit_parts(effect_id: UUID, key_id: UUID | None) -> dict[str, Part]:
         ),
         "permits": Part("permit", "t.effect_id = %s", one, many=True, order="t.attempt DESC", limit=1),
         **content_parts(effect_id),
+        **last_word(effect_id),
         "usable": Part("grant", "t.subject_id = %s AND t.state IN ('live', 'used')", one, many=True),
         "seen": Part(
             "observation",
@@ -97,6 +99,21 @@ def permit_parts(effect_id: UUID, key_id: UUID | None) -> dict[str, Part]:
     }
 
 
+def last_word(effect_id: UUID) -> dict[str, Part]:
+    """What counted last of all that was said of an effect."""
+    return {
+        "last_word": Part(
+            "effect_report", "t.effect_id = %s AND t.counted", (effect_id,), many=True, order="t.ordinal DESC", limit=1
+        )
+    }
+
+
+def words_of(view: RunView) -> dict[UUID, ReportRow]:
+    """What `last_word` and its like read, by effect."""
+    rows = [facts.load(ReportRow, row) for row in view.extras["last_word"]]
+    return {row.effect_id: row for row in rows}
+
+
 def inactive(view: RunView) -> str:
     """Who behind the run is no longer active, as of now; guarded, like the key, by the tenant's version."""
     if any(not agent["active"] for agent in view.extras["agents"]):
@@ -105,24 +122,21 @@ def inactive(view: RunView) -> str:
     return "person" if person is not None and not permissions.member(person, view.run.tenant_id) else ""
 
 
-def report_parts(effect_id: UUID, agent_id: UUID | None) -> dict[str, Part]:
-    """What was reported by workers of this effect, with its evidence: for recognising a repeat. And the permits that this agent had for it."""
-    told = "FROM ledger_effect_report r WHERE r.effect_id = %s AND r.kind IN ('settle', 'late')"
+def report_parts(effect_ids: Sequence[UUID], agent_id: UUID | None) -> dict[str, Part]:
+    """What was reported by workers of these effects, with its evidence: for recognising a repeat. And the permits that this agent had for them."""
+    these = f"({', '.join(['%s'] * len(effect_ids))})"
+    told = f"FROM ledger_effect_report r WHERE r.effect_id IN {these} AND r.kind IN ('settle', 'late')"
+    own = f"t.effect_id IN {these} AND t.key_id IN (SELECT k.id FROM ledger_api_key k WHERE k.agent_id = %s)"
     return {
         "told": Part(
             "effect_report",
-            "t.effect_id = %s AND t.kind IN ('settle', 'late')",
-            (effect_id,),
+            f"t.effect_id IN {these} AND t.kind IN ('settle', 'late')",
+            tuple(effect_ids),
             many=True,
             order="t.ordinal",
         ),
-        "own_permits": Part(
-            "permit",
-            "t.effect_id = %s AND t.key_id IN (SELECT k.id FROM ledger_api_key k WHERE k.agent_id = %s)",
-            (effect_id, agent_id),
-            many=True,
-        ),
-        "told_bodies": Part("body", f"t.id IN (SELECT r.evidence_id {told})", (effect_id,), many=True),
+        "own_permits": Part("permit", own, (*effect_ids, agent_id), many=True),
+        "told_bodies": Part("body", f"t.id IN (SELECT r.evidence_id {told})", tuple(effect_ids), many=True),
     }
 
 
@@ -209,6 +223,23 @@ def get(tenant_id: UUID | None, effect_id: UUID) -> EffectView:
         evidence=bodies,
         now=read.now,
     )
+
+
+def needs_a_person(effect_id: UUID) -> str:
+    """Why only a person may have this effect tried again: a code, or '' where that isn't so. Raises LedgerError `not-found`."""
+    seen = get(None, effect_id)
+    return rules.barred(seen.row, seen.target, seen.now, _last_word(seen))
+
+
+def once_more(effect_id: UUID) -> bool:
+    """Is it a person's word alone, the last that counted, that gives leave for one more attempt? Raises LedgerError `not-found`."""
+    seen = get(None, effect_id)
+    alone = rules.barred(seen.row, seen.target, seen.now, None)
+    return bool(alone) and rules.allows_another(seen.row, _last_word(seen))
+
+
+def _last_word(seen: EffectView) -> ReportRow | None:
+    return next((report for report in reversed(seen.reports) if report.counted), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ledger.services import permissions, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.effects.holding import withdrawer
-from ledger.services.effects.reading import Seat, seat
+from ledger.services.effects.reading import Seat, last_word, seat, words_of
 from ledger.services.ids import new_body
 from ledger.services.views import run_view
 
@@ -29,7 +29,8 @@ LONGEST_EVIDENCE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A target's answer as the reconciler got it. `asked_at` is the record's clock before the question, `evidence` the reply's bytes."""
+    """A target's answer as the reconciler got it. `asked_at` is the record's clock before the question, `evidence` the reply's bytes, `result`
+    canonical JSON of what it found."""
 
     answer: LookAnswer
     asked_at: datetime
@@ -38,6 +39,7 @@ class Looked:
     cause: str = ""
     evidence: bytes | None = None
     media: str = "application/json"
+    result: bytes | None = None
 
 
 @writes(
@@ -81,7 +83,10 @@ def look(effect_id: UUID, looked: Looked, actor: str = RECONCILER) -> EffectRow:
             )
         draft = run_draft(at.view, actor, "effect.look")
         evidence = new_body(looked.evidence, at.view.now, looked.media) if looked.evidence is not None else None
-        found = Look(looked.answer, looked.asked_at, looked.attempt, looked.reference[:200], looked.cause, evidence)
+        result = new_body(looked.result, at.view.now) if looked.result is not None else None
+        found = Look(
+            looked.answer, looked.asked_at, looked.attempt, looked.reference[:200], looked.cause, evidence, result
+        )
         effect, _ = rules.apply_look(draft, at.view, at.effect, found, withdrawer(draft, at.view))
         return draft.change(), effect
 
@@ -109,7 +114,8 @@ def begin_replay(effect_id: UUID, actor: str = RECONCILER) -> EffectRow:
 @writes(
     moves=(
         "Effect unknown → committed or failed; against a recorded outcome failed → unknown, committed → disputed; "
-        "inserts a report with the person's evidence."
+        "a disputed one is so no longer, and its handoff is withdrawn; a failed one that no machine may try again "
+        "may be tried once more; inserts a report with the person's evidence."
     ),
     twice="The second is refused, `wrong-state`, unless it contradicts the first.",
     dies="The verdict stands; whoever waited for the effect wakes by a row.",
@@ -136,9 +142,10 @@ def verdict(
         if not permissions.can(person_id, Verb.OPERATE, WorkflowType(pk=at.view.head.workflow_id)):
             raise LedgerError("forbidden", "you may not operate this workflow", "Ask an administrator for the right.")
         draft = run_draft(at.view, caller.actor, "effect.verdict", fresh_authority=True)
-        judged = Judged(outcome, new_body(canonical({"text": text}), at.view.now), cause, reference)
+        found = new_body(canonical({"text": text}), at.view.now)
+        judged = Judged(outcome, found, cause, reference, words_of(at.view).get(effect_id))
         effect = rules.verdict(draft, at.view, at.effect, judged, withdrawer(draft, at.view))
         return draft.change(), effect
 
-    effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id), rule)
+    effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **last_word(effect_id)), rule)
     return effect

@@ -34,7 +34,8 @@ MACHINES: Final[Sequence[tuple[str, Machine[Any], str]]] = (
     (
         "Effect",
         effects.MACHINE,
-        "`unknown` may have happened: nothing is sent again out of it. `committed` is final; what contradicts it sets the flag *disputed*.",
+        "`unknown` may have happened: nothing is sent again out of it. `committed` is final; what contradicts it sets the flag *disputed*, until "
+        "a person says which account holds (`held`).",
     ),
     ("Wait", waits.SET, "A set of members, `any` or `all` of which it waits for, with a deadline and an action."),
     ("Wait member", waits.MEMBER, "`met` and `closed` carry an outcome where there is one."),
