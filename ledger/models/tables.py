@@ -18,7 +18,8 @@ from ledger.models.base import Record
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`name` in the database; `default` for rows that leave it out; how PostgreSQL's JSON (but null) and SQLite's values become ours."""
+    """`name` in the database; `default` for rows that leave it out; how PostgreSQL's JSON (but null) and SQLite's values become ours, and
+    ours theirs; `hole` is the placeholder of a value in PostgreSQL's SQL."""
 
     name: str
     kind: str
@@ -26,6 +27,8 @@ class Column:
     from_json: Callable[[Any], Any]
     from_sqlite: Callable[[Any], Any]
     to_sqlite: Callable[[Any], Any]
+    to_postgres: Callable[[Any], Any]
+    hole: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,12 @@ class Table:
     @property
     def append_only(self) -> bool:
         return self.model.APPEND_ONLY
+
+    def full(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """A new row with the defaults of what it leaves out, in the order of the columns. Raises ValueError for a column that isn't there."""
+        if not row.keys() <= self.columns.keys():
+            raise ValueError(f"{self.record} has no columns {sorted(row.keys() - self.columns.keys())}")
+        return {name: row.get(name, column.default) for name, column in self.columns.items()}
 
 
 @cache
@@ -82,12 +91,22 @@ def _same(value: Any) -> Any:
 def _column(field: models.Field[Any, Any]) -> Column:
     kind = field.target_field.get_internal_type() if isinstance(field, models.ForeignKey) else field.get_internal_type()
     from_json, from_sqlite, to_sqlite = _CODECS.get(kind, (_same, _same, _same))
+    to_postgres = _or_none(to_sqlite) if kind == "JSONField" else _same
     default = (
         field.get_default() if field.has_default() else ("" if field.empty_strings_allowed and not field.null else None)
     )
     if kind not in {"CharField", "TextField", "SlugField", "EmailField"} and not field.has_default():
         default = None
-    return Column(str(field.column), kind, default, from_json, _or_none(from_sqlite), _or_none(to_sqlite))
+    return Column(
+        name=str(field.column),
+        kind=kind,
+        default=default,
+        from_json=from_json,
+        from_sqlite=_or_none(from_sqlite),
+        to_sqlite=_or_none(to_sqlite),
+        to_postgres=to_postgres,
+        hole=f"%s::{_CASTS[kind]}",
+    )
 
 
 def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -114,3 +133,17 @@ _CODECS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any], Callable
     "JSONField": (_same, orjson.loads, lambda value: orjson.dumps(value).decode()),
     "BooleanField": (_same, bool, _same),
 }
+
+_CASTS: Mapping[str, str] = {
+    "UUIDField": "uuid",
+    "DateTimeField": "timestamptz",
+    "BinaryField": "bytea",
+    "JSONField": "jsonb",
+    "BooleanField": "boolean",
+    "IntegerField": "bigint",
+    "BigIntegerField": "bigint",
+    "BigAutoField": "bigint",
+    "CharField": "text",
+    "TextField": "text",
+}
+"""The widest type of each kind: the column's own narrows it, and refuses what doesn't fit instead of cutting it off."""
