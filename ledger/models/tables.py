@@ -18,14 +18,14 @@ from ledger.models.base import Record
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`name` in the database; `default` for rows that leave it out; how PostgreSQL's JSON (but null) and SQLite's values become ours, and
-    ours theirs; `hole` is the placeholder of a value in PostgreSQL's SQL."""
+    """`name` in the database; `default` for rows that leave it out; how PostgreSQL's JSON and SQLite's values become ours (but null, and None
+    where they are ours already), and ours theirs; `hole` is the placeholder of a value in PostgreSQL's SQL."""
 
     name: str
     kind: str
     default: Any
-    from_json: Callable[[Any], Any]
-    from_sqlite: Callable[[Any], Any]
+    from_json: Callable[[Any], Any] | None
+    from_sqlite: Callable[[Any], Any] | None
     to_sqlite: Callable[[Any], Any]
     to_postgres: Callable[[Any], Any]
     hole: str
@@ -38,8 +38,6 @@ class Table:
     name: str
     key: str
     columns: Mapping[str, Column]
-    converted: tuple[tuple[str, Callable[[Any], Any]], ...]
-    """The columns whose JSON isn't their value yet, and what makes it so (for all but null)."""
     journalled: frozenset[str]
 
     @property
@@ -79,7 +77,6 @@ def _table(model: type[Record]) -> Table:
         name=model._meta.db_table,
         key=str(key.column),
         columns=columns,
-        converted=tuple((name, each.from_json) for name, each in columns.items() if each.from_json is not _same),
         journalled=frozenset(columns) - model.UNJOURNALLED,
     )
 
@@ -90,8 +87,7 @@ def _same(value: Any) -> Any:
 
 def _column(field: models.Field[Any, Any]) -> Column:
     kind = field.target_field.get_internal_type() if isinstance(field, models.ForeignKey) else field.get_internal_type()
-    from_json, from_sqlite, to_sqlite = _CODECS.get(kind, (_same, _same, _same))
-    to_postgres = _or_none(to_sqlite) if kind == "JSONField" else _same
+    from_json, from_sqlite, to_sqlite = _CODECS.get(kind, (None, None, None))
     default = (
         field.get_default() if field.has_default() else ("" if field.empty_strings_allowed and not field.null else None)
     )
@@ -102,15 +98,15 @@ def _column(field: models.Field[Any, Any]) -> Column:
         kind=kind,
         default=default,
         from_json=from_json,
-        from_sqlite=_or_none(from_sqlite),
+        from_sqlite=from_sqlite,
         to_sqlite=_or_none(to_sqlite),
-        to_postgres=to_postgres,
+        to_postgres=_or_none(to_sqlite if kind == "JSONField" else None),
         hole=f"%s::{_CASTS[kind]}",
     )
 
 
-def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    if convert is _same:
+def _or_none(convert: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    if convert is None:
         return _same
     return lambda value: None if value is None else convert(value)
 
@@ -126,12 +122,14 @@ def _sqlite_moment(at: datetime) -> str:
     return at.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
-_CODECS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
+Codec = Callable[[Any], Any] | None
+
+_CODECS: Mapping[str, tuple[Codec, Codec, Codec]] = {
     "UUIDField": (UUID, UUID, lambda value: value.hex if isinstance(value, UUID) else UUID(str(value)).hex),
     "DateTimeField": (_moment, _moment, _sqlite_moment),
     "BinaryField": (lambda text: bytes.fromhex(text[2:]), bytes, bytes),
-    "JSONField": (_same, orjson.loads, lambda value: orjson.dumps(value).decode()),
-    "BooleanField": (_same, bool, _same),
+    "JSONField": (None, orjson.loads, lambda value: orjson.dumps(value).decode()),
+    "BooleanField": (None, bool, None),
 }
 
 _CASTS: Mapping[str, str] = {

@@ -96,7 +96,7 @@ def _look(event_id: UUID) -> tuple[int, bool]:
     shaped = f"FROM ledger_event e JOIN ledger_wait_member m ON {MATCHES} WHERE e.id = %s"
     open_ones = f"{shaped} AND m.state = 'open' AND {NOT_CONSUMED} ORDER BY m.id LIMIT {LOOKED_AT}"
     read, views = run_views(
-        f"SELECT DISTINCT f.run_id AS id FROM (SELECT m.run_id {open_ones}) f",
+        f"SELECT f.run_id FROM (SELECT m.run_id {open_ones}) f",
         (event_id,),
         fitting=Part(
             "wait_member",
