@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -215,7 +215,7 @@ class Body:
 
 def rfc3339(at: datetime) -> str:
     """UTC with microseconds and Z, as every entry, digest and answer writes it."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def parse_time(text: Any, field: str) -> datetime:
@@ -239,18 +239,25 @@ def digest(kind: str, fields: Mapping[str, Any]) -> bytes:
     ).digest()
 
 
+_TEXTS: Final[Mapping[type, Callable[[Any], str]]] = {
+    UUID: str,
+    datetime: rfc3339,
+    bytes: bytes.hex,
+    memoryview: memoryview.hex,
+}
+
+
 def plain(value: Any) -> Any:
     """A record value as the journal writes it: ids and times as text, bytes as hex."""
-    if value is None or isinstance(value, bool | int | float | str):
+    kind = type(value)
+    if kind in _PLAIN:
         return value
-    if isinstance(value, UUID):
-        return str(value)
-    if isinstance(value, datetime):
-        return rfc3339(value)
-    if isinstance(value, bytes | memoryview):
-        return bytes(value).hex()
+    if kind in _TEXTS:
+        return _TEXTS[kind](value)
+    if isinstance(value, int | float | str):
+        return value
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    raise TypeError(f"{type(value).__name__} has no place in the record")
+    raise TypeError(f"{kind.__name__} has no place in the record")

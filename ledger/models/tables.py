@@ -38,6 +38,9 @@ class Table:
     name: str
     key: str
     columns: Mapping[str, Column]
+    names: str
+    holes: str
+    """The names of all columns, and their holes, in SQL."""
     journalled: frozenset[str]
 
     @property
@@ -77,6 +80,8 @@ def _table(model: type[Record]) -> Table:
         name=model._meta.db_table,
         key=str(key.column),
         columns=columns,
+        names=", ".join(columns),
+        holes=f"({', '.join(column.hole for column in columns.values())})",
         journalled=frozenset(columns) - model.UNJOURNALLED,
     )
 

@@ -62,10 +62,12 @@ class Facts:
         found = self.found[part]
         return None if found is None else self._decoded(part, [found])[0]
 
-    def column(self, part: str, name: str) -> Any:
+    def value(self, part: str, column: str) -> Any:
         """One column of the part's row; None without one."""
-        found, decode = self.found[part], dict(_decoders(self.parts[part].table, self.vendor))[name]
-        return None if found is None else _as(decode, found[name])
+        found, decode = self.found[part], _decoders(self.parts[part].table, self.vendor)[column]
+        if found is None or decode is None or found[column] is None:
+            return None if found is None else found[column]
+        return decode(found[column])
 
     def many(self, part: str) -> Sequence[Row]:
         return self._decoded(part, self.found[part] or ())
@@ -81,8 +83,11 @@ class Facts:
         return [_decode(table, kind, self.vendor, row) for row in self.found[part] or ()]
 
     def _decoded(self, part: str, rows: Sequence[Row]) -> list[Row]:
-        columns = _decoders(self.parts[part].table, self.vendor)
-        return [{name: _as(decode, row[name]) for name, decode in columns} for row in rows]
+        columns = _decoders(self.parts[part].table, self.vendor).items()
+        return [
+            {name: decode(row[name]) if decode and row[name] is not None else row[name] for name, decode in columns}
+            for row in rows
+        ]
 
 
 def read(**parts: Part) -> Facts:
@@ -205,31 +210,26 @@ def to_sqlite(value: Any) -> Any:
     return str(value) if isinstance(value, StrEnum) else value
 
 
-Decoders = tuple[tuple[str, Callable[[Any], Any] | None], ...]
+Decoder = Callable[[Any], Any] | None
 
 
 @cache
-def _decoders(record: str, vendor: str) -> Decoders:
-    """The columns of a table, each with what makes its value of what this database says (but null); None where nothing does."""
-    columns = tables()[record].columns
-    if vendor == "postgresql":
-        return tuple((name, column.from_json) for name, column in columns.items())
-    return tuple((name, column.from_sqlite) for name, column in columns.items())
+def _decoders(record: str, vendor: str) -> Mapping[str, Decoder]:
+    """The columns of a table, each with what makes its value of what this database says (but null); None where nothing has to."""
+    columns = tables()[record].columns.items()
+    return {name: column.from_json if vendor == "postgresql" else column.from_sqlite for name, column in columns}
 
 
-_FIELDS: dict[tuple[str, Any, str], Decoders] = {}
+_FIELDS: dict[tuple[str, Any, str], tuple[tuple[str, Decoder], ...]] = {}
 
 
 def _decode(record: str, kind: type[T], vendor: str, row: Row) -> T:
     """A row as a domain value, of which only the fields are decoded."""
     if (record, kind, vendor) not in _FIELDS:
-        columns = dict(_decoders(record, vendor))
+        columns = _decoders(record, vendor)
         _FIELDS[record, kind, vendor] = tuple((name, enum or columns[name]) for name, enum in _shape(kind))
-    return kind(*[_as(decode, row[name]) for name, decode in _FIELDS[record, kind, vendor]])
-
-
-def _as(decode: Callable[[Any], Any] | None, value: Any) -> Any:
-    return value if decode is None or value is None else decode(value)
+    fields = _FIELDS[record, kind, vendor]
+    return kind(*[decode(row[name]) if decode and row[name] is not None else row[name] for name, decode in fields])
 
 
 _SHAPES: dict[Any, tuple[tuple[str, type[StrEnum] | None], ...]] = {}

@@ -124,7 +124,7 @@ def _view(read: Facts, tenant_id: UUID | None, parts: Mapping[str, Part], extras
             fields[name] = read.all(name, _KINDS[name]) if part.many else read.one(name, _KINDS[name])
         elif name in _COLUMNS:
             field, column = _COLUMNS[name]
-            fields[field] = read.column(name, column)
+            fields[field] = read.value(name, column)
     if "targets" in parts:
         fields["targets"] = {target.id: target for target in read.all("targets", TargetRow)}
     if tenant_id not in (None, fields["head"].tenant_id):

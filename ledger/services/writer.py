@@ -225,10 +225,9 @@ def _by_table(inserts: Sequence[Insert]) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def _insert(table: Table, rows: Sequence[Mapping[str, Any]], sql: _Sql) -> None:
-    row = f"({', '.join(column.hole for column in table.columns.values())})"
     sql.add(
-        f"{sql.name()} AS (INSERT INTO {table.name} ({', '.join(table.columns)})"
-        f" SELECT v.* FROM ok{sql.tag}, (VALUES {', '.join([row] * len(rows))}) v)",
+        f"{sql.name()} AS (INSERT INTO {table.name} ({table.names})"
+        f" SELECT v.* FROM ok{sql.tag}, (VALUES {', '.join([table.holes] * len(rows))}) v)",
         *(value for each in rows for value in _bound(table, table.full(each))),
     )
 
