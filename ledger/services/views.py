@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -118,7 +118,7 @@ def _not_found() -> LedgerError:
 
 
 def _view(read: Facts, tenant_id: UUID | None, parts: Mapping[str, Part], extras: Mapping[str, Part]) -> RunView:
-    fields: dict[str, Any] = {"now": read.now, "extras": {name: _rows(read, name) for name in extras}}
+    fields: dict[str, Any] = {"now": read.now, "extras": _Extras(read, extras)}
     for name, part in parts.items():
         if name in _KINDS:
             fields[name] = read.all(name, _KINDS[name]) if part.many else read.one(name, _KINDS[name])
@@ -132,5 +132,22 @@ def _view(read: Facts, tenant_id: UUID | None, parts: Mapping[str, Part], extras
     return RunView.of(**fields)
 
 
-def _rows(read: Facts, name: str) -> Sequence[Row | None]:
-    return read.many(name) if read.parts[name].many else [read.row(name)]
+class _Extras(Mapping[str, Any]):
+    """What was read of the parts beside the view's own, decoded when somebody asks for it: always a list, [None] where one row was sought in vain."""
+
+    def __init__(self, read: Facts, names: Collection[str]) -> None:
+        self._read = read
+        self._rows: dict[str, Sequence[Row | None] | None] = dict.fromkeys(names)
+
+    def __getitem__(self, name: str) -> Sequence[Row | None]:
+        rows = self._rows[name]
+        if rows is None:
+            many = self._read.parts[name].many
+            rows = self._rows[name] = self._read.many(name) if many else [self._read.row(name)]
+        return rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
