@@ -112,7 +112,8 @@ def check_text(value: Any, path: str = "$") -> None:
         _name_fault(value, path, 0)
 
 
-_PLAIN: Final = frozenset({str, int, bool, type(None)})
+PLAIN: Final = frozenset({str, int, bool, type(None)})
+"""Types of which a value stands in the journal as it is."""
 _LEAVES: Final = frozenset({int, float, bool, type(None)})
 
 
@@ -173,7 +174,7 @@ def _plain(value: Any) -> bool:
     """True where a sorted compact dump and RFC 8785 agree byte for byte: no floats, only ASCII keys."""
     found = [value]
     for item in found:  # grows while it is walked
-        if type(item) in _PLAIN:
+        if type(item) in PLAIN:
             continue
         if isinstance(item, dict):
             if not all(map(str.isascii, item)):
@@ -250,7 +251,7 @@ _TEXTS: Final[Mapping[type, Callable[[Any], str]]] = {
 def plain(value: Any) -> Any:
     """A record value as the journal writes it: ids and times as text, bytes as hex."""
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in PLAIN:
         return value
     if kind in _TEXTS:
         return _TEXTS[kind](value)

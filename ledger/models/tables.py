@@ -18,8 +18,8 @@ from ledger.models.base import Record
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`name` in the database; `default` for rows that leave it out; how PostgreSQL's JSON and SQLite's values become ours (but null, and None
-    where they are ours already), and ours theirs; `hole` is the placeholder of a value in PostgreSQL's SQL."""
+    """`name` in the database; `default` for rows that leave it out; how PostgreSQL's JSON and SQLite's values become ours, and ours theirs (but
+    null, and None where they are the same); `hole` is the placeholder of a value in PostgreSQL's SQL."""
 
     name: str
     kind: str
@@ -27,7 +27,7 @@ class Column:
     from_json: Callable[[Any], Any] | None
     from_sqlite: Callable[[Any], Any] | None
     to_sqlite: Callable[[Any], Any]
-    to_postgres: Callable[[Any], Any]
+    to_postgres: Callable[[Any], Any] | None
     hole: str
 
 
@@ -41,6 +41,7 @@ class Table:
     names: str
     holes: str
     """The names of all columns, and their holes, in SQL."""
+    defaults: Mapping[str, Any]
     journalled: frozenset[str]
 
     @property
@@ -49,9 +50,10 @@ class Table:
 
     def full(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """A new row with the defaults of what it leaves out, in the order of the columns. Raises ValueError for a column that isn't there."""
-        if not row.keys() <= self.columns.keys():
-            raise ValueError(f"{self.record} has no columns {sorted(row.keys() - self.columns.keys())}")
-        return {name: row.get(name, column.default) for name, column in self.columns.items()}
+        full = {**self.defaults, **row}
+        if len(full) != len(self.defaults):
+            raise ValueError(f"{self.record} has no columns {sorted(full.keys() - self.defaults.keys())}")
+        return full
 
 
 @cache
@@ -82,6 +84,7 @@ def _table(model: type[Record]) -> Table:
         columns=columns,
         names=", ".join(columns),
         holes=f"({', '.join(column.hole for column in columns.values())})",
+        defaults={name: column.default for name, column in columns.items()},
         journalled=frozenset(columns) - model.UNJOURNALLED,
     )
 
@@ -105,7 +108,7 @@ def _column(field: models.Field[Any, Any]) -> Column:
         from_json=from_json,
         from_sqlite=from_sqlite,
         to_sqlite=_or_none(to_sqlite),
-        to_postgres=_or_none(to_sqlite if kind == "JSONField" else None),
+        to_postgres=to_sqlite if kind == "JSONField" else None,
         hole=f"%s::{_CASTS[kind]}",
     )
 

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -228,12 +229,16 @@ def _insert(table: Table, rows: Sequence[Mapping[str, Any]], sql: _Sql) -> None:
     sql.add(
         f"{sql.name()} AS (INSERT INTO {table.name} ({table.names})"
         f" SELECT v.* FROM ok{sql.tag}, (VALUES {', '.join([table.holes] * len(rows))}) v)",
-        *(value for each in rows for value in _bound(table, table.full(each))),
+        *chain.from_iterable(_bound(table, table.full(row)) for row in rows),
     )
 
 
 def _bound(table: Table, values: Mapping[str, Any]) -> list[Any]:
-    return [table.columns[name].to_postgres(value) for name, value in values.items()]
+    columns = table.columns
+    return [
+        bind(value) if value is not None and (bind := columns[name].to_postgres) else value
+        for name, value in values.items()
+    ]
 
 
 def _move(table: Table, move: Move, sql: _Sql) -> str:
