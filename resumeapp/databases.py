@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import dj_database_url
+from psycopg import _queries as conversions
 
 # Seconds a connection is kept; None keeps it. A pool in a forking cluster corrupts connections,
 # and kept connections under ASGI leak until the server refuses.
@@ -13,6 +14,16 @@ _KEEP: Final[dict[str, int | None]] = {"web": None, "asgi": 0, "cluster": 60, "t
 _SQLITE_PRAGMAS: Final = (
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA recursive_triggers=ON"
 )
+
+
+def _remember_long_statements() -> None:
+    """Let the driver keep how it converted our statements to its own placeholders, as it does with short ones.
+
+    By default it keeps none of more than 4,096 characters or 50 parameters, and splitting such a one each time costs more CPU than sending it.
+    The 128 used last are kept, whatever their length. The driver has no public setting for this; a test fails when its names change.
+    """
+    conversions.MAX_CACHED_STATEMENT_LENGTH = 32_768
+    conversions.MAX_CACHED_STATEMENT_PARAMS = 1_000
 
 
 def process_kinds() -> tuple[str, ...]:
@@ -51,6 +62,7 @@ def _sqlite(path: Path) -> dict[str, Any]:
 
 
 def _postgres(parsed: dict[str, Any], process: str, statement_timeout: timedelta) -> dict[str, Any]:
+    _remember_long_statements()
     options = dict(parsed.get("OPTIONS", {}))
     milliseconds = int(statement_timeout.total_seconds() * 1000)
     server = (

@@ -19,35 +19,37 @@ from ledger.domain.waits import Asked, Outcome
 from ledger.services.facts import Part, load
 from ledger.services.ports import Ask
 
-_OPEN_EFFECTS = "(SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state IN ('proposed', 'in_flight', 'unknown', 'failed'))"
-_LAST_HOLDER = "(SELECT k.agent_id FROM ledger_api_key k JOIN ledger_lease l ON l.key_id = k.id WHERE l.run_id = %s)"
-"""Who asks, or asked when the run began to wait: it need not be the agent that started the run."""
+_OPEN_EFFECTS = "(SELECT e.id FROM ledger_effect e WHERE e.run_id = h.run_id AND e.state IN ('proposed', 'in_flight', 'unknown', 'failed'))"
 _GRANTED = (
-    "t.run_id = %s AND EXISTS (SELECT 1 FROM ledger_grant g WHERE g.run_id = %s AND g.request_id = t.request_id"
+    "t.run_id = h.run_id AND EXISTS (SELECT 1 FROM ledger_grant g WHERE g.run_id = h.run_id AND g.request_id = t.request_id"
     f" AND g.revision = {{}} AND g.state IN ('live', 'used') AND g.subject_id IN {_OPEN_EFFECTS})"
 )
-_CURRENT = f"t.run_id = %s AND (t.state = 'pending' OR t.subject_id IN {_OPEN_EFFECTS})"
+_PARTS: Mapping[str, Part] = {
+    "requests": Part(
+        "approval_request",
+        f"t.run_id = h.run_id AND (t.state = 'pending' OR t.subject_id IN {_OPEN_EFFECTS})",
+        many=True,
+        order="t.opened_at, t.id",
+    ),
+    "revisions": Part(
+        "revision",
+        "t.run_id = h.run_id AND t.number = (SELECT q.revision FROM approvals_request q WHERE q.id = t.request_id)",
+        many=True,
+    ),
+    "granted_revisions": Part("revision", _GRANTED.format("t.number"), many=True),
+    "granted_votes": Part("vote", _GRANTED.format("t.revision"), many=True),
+    "asking_agent": Part("agent", "t.id = r.agent_id"),
+    "last_holder": Part("agent", "t.id = (SELECT k.agent_id FROM ledger_api_key k WHERE k.id = l.key_id)"),
+}
+"""Requests of the run that are pending or about open effects, their current revisions; and the agents, who have owners, that started it and
+that asks, or asked when the run began to wait."""
 
 
 class People:
     """Implements `ledger.services.ports.Approvals`."""
 
-    def parts(self, run_id: UUID) -> Mapping[str, Part]:
-        """Requests of the run that are pending or about open effects, their current revisions, and the agents that started it and that
-        held it last, who have owners."""
-        return {
-            "requests": Part("approval_request", _CURRENT, (run_id, run_id), many=True, order="t.opened_at, t.id"),
-            "revisions": Part(
-                "revision",
-                "t.run_id = %s AND t.number = (SELECT q.revision FROM approvals_request q WHERE q.id = t.request_id)",
-                (run_id,),
-                many=True,
-            ),
-            "granted_revisions": Part("revision", _GRANTED.format("t.number"), (run_id,) * 3, many=True),
-            "granted_votes": Part("vote", _GRANTED.format("t.revision"), (run_id,) * 3, many=True),
-            "asking_agent": Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
-            "last_holder": Part("agent", f"t.id = {_LAST_HOLDER}", (run_id,)),
-        }
+    def parts(self) -> Mapping[str, Part]:
+        return _PARTS
 
     def ask(self, draft: Draft, view: RunView, ask: Ask) -> Asked:
         """Open a request for an effect, or a new revision of its open or approved one; the same thing asked twice is the one open request.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -112,7 +112,8 @@ def check_text(value: Any, path: str = "$") -> None:
         _name_fault(value, path, 0)
 
 
-_PLAIN: Final = frozenset({str, int, bool, type(None)})
+PLAIN: Final = frozenset({str, int, bool, type(None)})
+"""Types of which a value stands in the journal as it is."""
 _LEAVES: Final = frozenset({int, float, bool, type(None)})
 
 
@@ -173,7 +174,7 @@ def _plain(value: Any) -> bool:
     """True where a sorted compact dump and RFC 8785 agree byte for byte: no floats, only ASCII keys."""
     found = [value]
     for item in found:  # grows while it is walked
-        if type(item) in _PLAIN:
+        if type(item) in PLAIN:
             continue
         if isinstance(item, dict):
             if not all(map(str.isascii, item)):
@@ -215,7 +216,7 @@ class Body:
 
 def rfc3339(at: datetime) -> str:
     """UTC with microseconds and Z, as every entry, digest and answer writes it."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def parse_time(text: Any, field: str) -> datetime:
@@ -239,18 +240,25 @@ def digest(kind: str, fields: Mapping[str, Any]) -> bytes:
     ).digest()
 
 
+_TEXTS: Final[Mapping[type, Callable[[Any], str]]] = {
+    UUID: str,
+    datetime: rfc3339,
+    bytes: bytes.hex,
+    memoryview: memoryview.hex,
+}
+
+
 def plain(value: Any) -> Any:
     """A record value as the journal writes it: ids and times as text, bytes as hex."""
-    if value is None or isinstance(value, bool | int | float | str):
+    kind = type(value)
+    if kind in PLAIN:
         return value
-    if isinstance(value, UUID):
-        return str(value)
-    if isinstance(value, datetime):
-        return rfc3339(value)
-    if isinstance(value, bytes | memoryview):
-        return bytes(value).hex()
+    if kind in _TEXTS:
+        return _TEXTS[kind](value)
+    if isinstance(value, int | float | str):
+        return value
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    raise TypeError(f"{type(value).__name__} has no place in the record")
+    raise TypeError(f"{kind.__name__} has no place in the record")

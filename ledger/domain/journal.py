@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ledger.domain.canonical import canonical, plain, rfc3339
+from ledger.domain.canonical import PLAIN, canonical, plain, rfc3339
 from ledger.domain.change import Change, Kind
 
 FORMAT = 1
@@ -23,17 +23,14 @@ def entry(change: Change, journalled: Journalled) -> bytes:
     """The canonical bytes of the change's entry, with every row that it inserts or moves."""
     changes: list[dict[str, Any]] = []
     for insert in change.inserts:
-        keep = journalled(insert.table)
-        fields = {name: plain(value) for name, value in insert.row.items() if name in keep}
+        fields = _fields(insert.row, journalled(insert.table))
         changes.append(_line(insert.table, row_key(insert.table, insert.row), None, fields))
     for move in change.moves:
-        keep = journalled(move.table)
-        fields = {name: plain(value) for name, value in move.set.items() if name in keep}
+        fields = _fields(move.set, journalled(move.table))
         changes.append(_line(move.table, move.key, move.expect.get("state"), fields))
     if change.head:
-        keep = journalled(HEAD_TABLE[change.stream.kind])
-        fields = {name: plain(value) for name, value in change.head.items() if name in keep}
-        changes.append(_line(HEAD_TABLE[change.stream.kind], change.stream.id, None, fields))
+        table = HEAD_TABLE[change.stream.kind]
+        changes.append(_line(table, change.stream.id, None, _fields(change.head, journalled(table))))
     for note in change.notes:
         changes.append({"object": note.object, "fields": plain(note.fields)})
     return canonical(
@@ -48,6 +45,10 @@ def entry(change: Change, journalled: Journalled) -> bytes:
             "changes": changes,
         }
     )
+
+
+def _fields(row: Mapping[str, Any], keep: frozenset[str]) -> dict[str, Any]:
+    return {name: value if type(value) in PLAIN else plain(value) for name, value in row.items() if name in keep}
 
 
 ROW_KEYS = {"run_head": "run_id", "tenant_head": "tenant_id", "lease": "run_id"}

@@ -302,7 +302,7 @@ def _wait(
     spec = WaitSpec(SetMode.ALL, tuple(members), deadline, on_deadline, internal)
     runs.to_status(draft, view, MACHINE_DECISION, Status.WAITING)
     # The wake at hand is closed by the same draft: a wait that is met at once asks for another.
-    view = replace(view, wake=None)
+    view = view.but(wake=None)
     waits.open_set(
         draft, view, spec, named, lambda effect, by: opening.ask(effect, by, opening.gathered.ask[effect.id])
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -34,7 +34,9 @@ class RunView:
     """`effects` are those of the current transition instance and every open or disputed one; `grants` the live ones; `wait`,
     `members`, `wake` and `handoff` the open ones, `handoffs` the open ones that don't block the run. `version` is that of the last
     checkpoint, `holder` the one that the lease's holder works under, `holder_agent_id` the agent whose key the last lease was claimed
-    with. `extras` are rows that registered ports asked for; `instance_opened_at` is when the present transition instance was."""
+    with. `extras` are rows that registered ports asked for; `instance_opened_at` is when the present transition instance was.
+
+    A view has the fields that its verb said it reads. Any other isn't there: to read it is an AttributeError, not a None."""
 
     now: datetime
     tenant_seq: int
@@ -58,10 +60,21 @@ class RunView:
     instance_opened_at: datetime | None = None
     holder_agent_id: UUID | None = None
 
+    @classmethod
+    def of(cls, **fields: Any) -> RunView:
+        """A view that has these fields and no others."""
+        view = object.__new__(cls)
+        for name, value in fields.items():
+            object.__setattr__(view, name, value)
+        return view
+
+    def but(self, **fields: Any) -> RunView:
+        """The same view with other values of these fields."""
+        return RunView.of(**{name: getattr(self, name) for name in self.__slots__ if hasattr(self, name)} | fields)
+
     def having(self, effect: EffectRow) -> RunView:
         """The same run after this effect was added or moved by the draft at hand."""
-        others = [other for other in self.effects if other.id != effect.id]
-        return replace(self, effects=[*others, effect])
+        return self.but(effects=[*(other for other in self.effects if other.id != effect.id), effect])
 
     def effect(self, effect_id: UUID) -> EffectRow | None:
         return next((effect for effect in self.effects if effect.id == effect_id), None)

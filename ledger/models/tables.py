@@ -18,14 +18,17 @@ from ledger.models.base import Record
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`name` in the database; `default` for rows that leave it out; how PostgreSQL's JSON (but null) and SQLite's values become ours."""
+    """`name` in the database; `default` for rows that leave it out; how PostgreSQL's JSON and SQLite's values become ours, and ours theirs (but
+    null, and None where they are the same); `hole` is the placeholder of a value in PostgreSQL's SQL."""
 
     name: str
     kind: str
     default: Any
-    from_json: Callable[[Any], Any]
-    from_sqlite: Callable[[Any], Any]
+    from_json: Callable[[Any], Any] | None
+    from_sqlite: Callable[[Any], Any] | None
     to_sqlite: Callable[[Any], Any]
+    to_postgres: Callable[[Any], Any] | None
+    hole: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +38,22 @@ class Table:
     name: str
     key: str
     columns: Mapping[str, Column]
-    converted: tuple[tuple[str, Callable[[Any], Any]], ...]
-    """The columns whose JSON isn't their value yet, and what makes it so (for all but null)."""
+    names: str
+    holes: str
+    """The names of all columns, and their holes, in SQL."""
+    defaults: Mapping[str, Any]
     journalled: frozenset[str]
 
     @property
     def append_only(self) -> bool:
         return self.model.APPEND_ONLY
+
+    def full(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """A new row with the defaults of what it leaves out, in the order of the columns. Raises ValueError for a column that isn't there."""
+        full = {**self.defaults, **row}
+        if len(full) != len(self.defaults):
+            raise ValueError(f"{self.record} has no columns {sorted(full.keys() - self.defaults.keys())}")
+        return full
 
 
 @cache
@@ -70,7 +82,9 @@ def _table(model: type[Record]) -> Table:
         name=model._meta.db_table,
         key=str(key.column),
         columns=columns,
-        converted=tuple((name, each.from_json) for name, each in columns.items() if each.from_json is not _same),
+        names=", ".join(columns),
+        holes=f"({', '.join(column.hole for column in columns.values())})",
+        defaults={name: column.default for name, column in columns.items()},
         journalled=frozenset(columns) - model.UNJOURNALLED,
     )
 
@@ -81,17 +95,26 @@ def _same(value: Any) -> Any:
 
 def _column(field: models.Field[Any, Any]) -> Column:
     kind = field.target_field.get_internal_type() if isinstance(field, models.ForeignKey) else field.get_internal_type()
-    from_json, from_sqlite, to_sqlite = _CODECS.get(kind, (_same, _same, _same))
+    from_json, from_sqlite, to_sqlite = _CODECS.get(kind, (None, None, None))
     default = (
         field.get_default() if field.has_default() else ("" if field.empty_strings_allowed and not field.null else None)
     )
     if kind not in {"CharField", "TextField", "SlugField", "EmailField"} and not field.has_default():
         default = None
-    return Column(str(field.column), kind, default, from_json, _or_none(from_sqlite), _or_none(to_sqlite))
+    return Column(
+        name=str(field.column),
+        kind=kind,
+        default=default,
+        from_json=from_json,
+        from_sqlite=from_sqlite,
+        to_sqlite=_or_none(to_sqlite),
+        to_postgres=to_sqlite if kind == "JSONField" else None,
+        hole=f"%s::{_CASTS[kind]}",
+    )
 
 
-def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    if convert is _same:
+def _or_none(convert: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    if convert is None:
         return _same
     return lambda value: None if value is None else convert(value)
 
@@ -107,10 +130,26 @@ def _sqlite_moment(at: datetime) -> str:
     return at.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
-_CODECS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
+Codec = Callable[[Any], Any] | None
+
+_CODECS: Mapping[str, tuple[Codec, Codec, Codec]] = {
     "UUIDField": (UUID, UUID, lambda value: value.hex if isinstance(value, UUID) else UUID(str(value)).hex),
     "DateTimeField": (_moment, _moment, _sqlite_moment),
     "BinaryField": (lambda text: bytes.fromhex(text[2:]), bytes, bytes),
-    "JSONField": (_same, orjson.loads, lambda value: orjson.dumps(value).decode()),
-    "BooleanField": (_same, bool, _same),
+    "JSONField": (None, orjson.loads, lambda value: orjson.dumps(value).decode()),
+    "BooleanField": (None, bool, None),
 }
+
+_CASTS: Mapping[str, str] = {
+    "UUIDField": "uuid",
+    "DateTimeField": "timestamptz",
+    "BinaryField": "bytea",
+    "JSONField": "jsonb",
+    "BooleanField": "boolean",
+    "IntegerField": "bigint",
+    "BigIntegerField": "bigint",
+    "BigAutoField": "bigint",
+    "CharField": "text",
+    "TextField": "text",
+}
+"""The widest type of each kind: the column's own narrows it, and refuses what doesn't fit instead of cutting it off."""

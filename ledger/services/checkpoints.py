@@ -10,7 +10,7 @@ from uuid import UUID
 from ledger.domain import commits
 from ledger.domain.canonical import canonical, commit
 from ledger.domain.change import Change
-from ledger.domain.commits import Commit, Next
+from ledger.domain.commits import Commit, Next, NextKind
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow, ProposalSpec, SeenVersion, SettleSpec, WithdrawCause, observed
 from ledger.domain.errors import LedgerError
@@ -97,20 +97,29 @@ def commit_transition(
         return change, (_committed(view, spec, change), False)
 
     answer, _ = writer.settle(
-        lambda: view_for(caller, run_id, **_extra(run_id, caller, spec)),
+        lambda: view_for(caller, run_id, _only(spec), **_extra(run_id, caller, spec)),
         rule,
         again=frozenset({"checkpoint_key_unique"}),
     )
     return answer
 
 
+_PLAIN = frozenset({"lease", "holder", "holder_key", "clearance", "effects", "wake"})
+
+
+def _only(spec: CommitSpec) -> frozenset[str] | None:
+    """What a commit reads that goes on or gives back and says nothing of effects; None, everything, for any other."""
+    plain = spec.next.kind in {NextKind.GO_ON, NextKind.GIVE_BACK} and not any(_named(spec))
+    return _PLAIN if plain else None
+
+
 def _extra(run_id: UUID, caller: Caller, spec: CommitSpec) -> dict[str, Part]:
-    key = (run_id, spec.idempotency_key)
+    key = (spec.idempotency_key,)
+    replayed = "SELECT c.state_id FROM ledger_checkpoint c WHERE c.run_id = h.run_id AND c.idempotency_key = %s"
     settled = [effect_id for effect_id, _ in spec.settle]
-    named = "SELECT c.{} FROM ledger_checkpoint c WHERE c.run_id = %s AND c.idempotency_key = %s"
     return {
-        "replay": Part("checkpoint", "t.run_id = %s AND t.idempotency_key = %s", key, many=True),
-        "replay_state": Part("body", f"t.id IN ({named.format('state_id')})", key, many=True),
+        "replay": Part("checkpoint", "t.run_id = h.run_id AND t.idempotency_key = %s", key, many=True),
+        "replay_state": Part("body", f"t.id IN ({replayed})", key, many=True),
         **(committed.parts(run_id, *_named(spec)) if any(_named(spec)) else {}),
         **(effects.report_parts(settled, caller.agent_id) if settled else {}),
     }
@@ -123,6 +132,8 @@ def _named(spec: CommitSpec) -> tuple[list[str], list[UUID]]:
 
 def _effects_shown(view: RunView, spec: CommitSpec, change: Change | None) -> list[EffectFacts]:
     names, ids = _named(spec)
+    if not names and not ids:
+        return []
     known = [facts.load(EffectRow, row) for row in view.extras.get("shown", ())]
     shown = committed.effects(known, view.extras.get("contents", ()), view.targets, change)
     return [each for each in shown if each.row.name in names or each.row.id in ids]

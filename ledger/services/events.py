@@ -117,7 +117,7 @@ def _look(event_id: UUID) -> tuple[int, bool]:
     open_ones = f"({_fitting('open', NOT_CONSUMED)} ORDER BY id LIMIT {LOOKED_AT}) f"
     both = (event_id,) * len(BY_SUBJECT)
     read, views = run_views(
-        f"SELECT DISTINCT f.run_id AS id FROM {open_ones}",
+        f"SELECT f.run_id FROM {open_ones}",
         both,
         fitting=Part("wait_member", f"t.id IN (SELECT f.id FROM {open_ones})", both, many=True, order="t.id"),
         closed=Part("wait_member", f"t.id = (SELECT f.id FROM ({_fitting('closed')} LIMIT 1) f)", both),

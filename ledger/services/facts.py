@@ -6,10 +6,11 @@ the other, the head first; a change in between is caught by the head's sequence 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from itertools import chain
 from typing import Any, TypeVar, get_type_hints
 from uuid import UUID
@@ -17,7 +18,7 @@ from uuid import UUID
 import orjson
 from django.db import connection
 
-from ledger.models.tables import Table, tables
+from ledger.models.tables import tables
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -25,164 +26,169 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows of one table: `where` in SQL over `t` with %s for `params`. `many` answers a list, otherwise one row or None."""
+    """Rows of one table: `where` in SQL over `t` with %s for `params`, or the anchor's `own` row of that alias.
+
+    `many` answers a list, otherwise one row or None. A part that is read at an anchor may speak of the anchor's aliases.
+    """
 
     table: str
-    where: str
+    where: str = ""
     params: tuple[Any, ...] = ()
     many: bool = False
     order: str = ""
     limit: int | None = None
-
-    def sql(self) -> str:
-        text = f"SELECT t.* FROM {tables()[self.table].name} t WHERE {self.where}"
-        if self.order:
-            text += f" ORDER BY {self.order}"
-        if not self.many:
-            text += " LIMIT 1"
-        elif self.limit is not None:
-            text += f" LIMIT {self.limit}"
-        return text
-
-    def about(self, marker: UUID, sql: str, *params: Any) -> Part:
-        """The same part with `sql` and its `params` wherever it has `marker` for a parameter: asked of what the database finds there."""
-        pieces = self.where.split("%s")
-        holes = [sql if param == marker else "%s" for param in self.params]
-        where = "".join(text + hole for text, hole in zip(pieces, [*holes, ""], strict=True))
-        given = [params if param == marker else (param,) for param in self.params]
-        return replace(self, where=where, params=tuple(chain.from_iterable(given)))
+    own: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Each:
-    """The same parts of several rows: `ids` is SQL that selects `id`, and `parts` have `marker` where each of these ids belongs."""
+class Anchor:
+    """The rows that parts are read of: `source` in SQL, tables joined under aliases, and `where` that picks some of them."""
 
-    ids: str
-    params: tuple[Any, ...]
-    marker: UUID
-    parts: Mapping[str, Part]
+    source: str
+    where: str
+    params: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One reading: the clock (UTC) and the rows of each part."""
+    """One reading: the clock (UTC) and what the database said of each part, decoded when somebody asks for it."""
 
     now: datetime
-    rows: Mapping[str, Any]
+    parts: Mapping[str, Part]
+    found: Mapping[str, Any]
+    vendor: str
 
     def row(self, part: str) -> Row | None:
-        found: Row | None = self.rows[part]
-        return found
+        found = self.found[part]
+        return None if found is None else self._decoded(part, [found])[0]
+
+    def value(self, part: str, column: str) -> Any:
+        """One column of the part's row; None without one."""
+        found, decode = self.found[part], _decoders(self.parts[part].table, self.vendor)[column]
+        if found is None or decode is None or found[column] is None:
+            return None if found is None else found[column]
+        return decode(found[column])
 
     def many(self, part: str) -> Sequence[Row]:
-        found: Sequence[Row] = self.rows[part]
-        return found
+        return self._decoded(part, self.found[part] or ())
 
     def one(self, part: str, kind: type[T]) -> T | None:
         """The part's row as a domain value, or None."""
-        found = self.rows[part]
-        return None if found is None else load(kind, found)
+        found = self.found[part]
+        return None if found is None else _decode(self.parts[part].table, kind, self.vendor, found)
 
     def all(self, part: str, kind: type[T]) -> Sequence[T]:
         """The part's rows as domain values."""
-        return [load(kind, row) for row in self.rows[part]]
+        table = self.parts[part].table
+        return [_decode(table, kind, self.vendor, row) for row in self.found[part] or ()]
+
+    def _decoded(self, part: str, rows: Sequence[Row]) -> list[Row]:
+        columns = _decoders(self.parts[part].table, self.vendor).items()
+        return [
+            {name: decode(row[name]) if decode and row[name] is not None else row[name] for name, decode in columns}
+            for row in rows
+        ]
 
 
 def read(**parts: Part) -> Facts:
     """Read all parts and the clock: one round trip on PostgreSQL."""
-    return _read_postgres(parts) if connection.vendor == "postgresql" else _read_sqlite(parts)
+    if connection.vendor == "postgresql":
+        pieces, params = _pieces(parts)
+        return _facts(_document(["ledger_clock()", *pieces], params), parts)
+    return _read_sqlite(parts)
 
 
-def read_each(each: Each, **parts: Part) -> tuple[Facts, dict[UUID, Facts]]:
-    """Read all parts, and those of each row by its id: one round trip on PostgreSQL, however many rows there are."""
-    return _each_postgres(each, parts) if connection.vendor == "postgresql" else _each_sqlite(each, parts)
+def read_at(anchor: Anchor, parts: Mapping[str, Part]) -> Facts | None:
+    """Read all parts at the one row of the anchor, and the clock: one round trip on PostgreSQL. None where there is no such row."""
+    if connection.vendor == "postgresql":
+        pieces, params = _pieces(parts)
+        document = _document(["ledger_clock()", *pieces], params, anchor)
+        return None if document is None else _facts(document, parts)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM {anchor.source} WHERE {anchor.where}", list(map(to_sqlite, anchor.params)))
+        there = cursor.fetchone()
+    return None if there is None else _read_sqlite(parts, anchor)
 
 
-def _read_postgres(parts: Mapping[str, Part]) -> Facts:
-    document = _document([_wrapped(part) for part in parts.values()], [part.params for part in parts.values()])
-    return _facts(datetime.fromisoformat(document[0]), parts, document[1:])
+def read_each(anchor: Anchor, key: str, parts: Mapping[str, Part], **beside: Part) -> tuple[Facts, dict[UUID, Facts]]:
+    """Read the parts `beside`, and `parts` at each row of the anchor, by its `key`: one round trip on PostgreSQL, however many rows there are."""
+    if connection.vendor == "postgresql":
+        pieces, params = _pieces(parts)
+        others, more = _pieces(beside)
+        rows = f"(SELECT json_agg(json_build_array({', '.join([key, *pieces])})) FROM {anchor.source} WHERE {anchor.where})"
+        now, found, *rest = _document(["ledger_clock()", rows, *others], [*params, *anchor.params, *more])
+        return _facts([now, *rest], beside), {UUID(row[0]): _facts([now, *row[1:]], parts) for row in found or ()}
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {key} FROM {anchor.source} WHERE {anchor.where}", list(map(to_sqlite, anchor.params)))
+        ids = [UUID(str(row[0])) for row in cursor.fetchall()]
+    each = {each_id: _read_sqlite(parts, Anchor(anchor.source, f"{key} = %s", (each_id,))) for each_id in ids}
+    return _read_sqlite(beside), each
 
 
-def _each_postgres(each: Each, parts: Mapping[str, Part]) -> tuple[Facts, dict[UUID, Facts]]:
-    of_row = [part.about(each.marker, "each_row.id") for part in each.parts.values()]
-    rows = (
-        f"(SELECT coalesce(json_agg(json_build_array({', '.join(['each_row.id', *map(_wrapped, of_row)])})), '[]')"
-        f" FROM ({each.ids}) each_row)"
-    )
-    document = _document(
-        [rows, *map(_wrapped, parts.values())],
-        [*(part.params for part in of_row), each.params, *(part.params for part in parts.values())],
-    )
-    now = datetime.fromisoformat(document[0])
-    found = {UUID(row[0]): _facts(now, each.parts, row[1:]) for row in document[1]}
-    return _facts(now, parts, document[2:]), found
+def _pieces(parts: Mapping[str, Part]) -> tuple[list[str], list[Any]]:
+    return [_json(part) for part in parts.values()], list(chain.from_iterable(part.params for part in parts.values()))
 
 
-def _wrapped(part: Part) -> str:
-    """A part as one JSON value, null for no rows. Kept short: the driver remembers only statements below 4,096 characters."""
-    if part.many and part.limit is not None:
-        return f"(SELECT json_agg(q) FROM ({part.sql()}) q)"
+def _json(part: Part) -> str:
+    """A part as one JSON value, null for no rows."""
+    if part.own:
+        return f"row_to_json({part.own})"
     order = f" ORDER BY {part.order}" if part.order else ""
     among = f"FROM {tables()[part.table].name} t WHERE {part.where}"
-    if part.many:
-        return f"(SELECT json_agg(t{order}) {among})"
-    return f"(SELECT row_to_json(t) {among}{order} LIMIT 1)"
+    if not part.many:
+        return f"(SELECT row_to_json(t) {among}{order} LIMIT 1)"
+    if part.limit is not None:
+        return f"(SELECT json_agg(q) FROM (SELECT t.* {among}{order} LIMIT {part.limit}) q)"
+    return f"(SELECT json_agg(t{order}) {among})"
 
 
-def _document(pieces: Sequence[str], params: Sequence[Sequence[Any]]) -> list[Any]:
+def _document(pieces: Sequence[str], params: Sequence[Any], anchor: Anchor | None = None) -> Any:
+    sql = f"SELECT json_build_array({', '.join(pieces)})::text"
+    if anchor is not None:
+        sql += f" FROM {anchor.source} WHERE {anchor.where} LIMIT 1"
+        params = [*params, *anchor.params]
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT json_build_array({', '.join(['ledger_clock()', *pieces])})::text",
-            list(chain.from_iterable(params)),
-        )
-        document: list[Any] = orjson.loads(cursor.fetchone()[0])
-        return document
+        cursor.execute(sql, params)
+        found = cursor.fetchone()
+    return None if found is None else orjson.loads(found[0])
 
 
-def _facts(now: datetime, parts: Mapping[str, Part], values: Sequence[Any]) -> Facts:
-    rows = {}
-    for (name, part), value in zip(parts.items(), values, strict=True):
-        table = tables()[part.table]
-        rows[name] = [_from_json(table, row) for row in value or ()] if part.many else _from_json(table, value)
-    return Facts(now, rows)
+def _facts(document: Sequence[Any], parts: Mapping[str, Part]) -> Facts:
+    """A document of the clock and one value a part."""
+    return Facts(datetime.fromisoformat(document[0]), parts, dict(zip(parts, document[1:], strict=True)), "postgresql")
 
 
-def _from_json(table: Table, row: Row | None) -> Any:
-    if row is None:
-        return None
-    for name, convert in table.converted:
-        if row[name] is not None:
-            row[name] = convert(row[name])
-    return row
-
-
-def _read_sqlite(parts: Mapping[str, Part]) -> Facts:
-    rows: dict[str, Any] = {}
+def _read_sqlite(parts: Mapping[str, Part], anchor: Anchor | None = None) -> Facts:
+    found: dict[str, Any] = {}
     with connection.cursor() as cursor:
         cursor.execute("SELECT ledger_clock()")
         now = datetime.fromisoformat(cursor.fetchone()[0])
         for name, part in parts.items():
-            cursor.execute(part.sql(), [to_sqlite(value) for value in part.params])
-            columns = tables()[part.table].columns
-            names = [column[0] for column in cursor.description]
-            found = [
-                {key: columns[key].from_sqlite(value) for key, value in zip(names, values, strict=True)}
-                for values in cursor.fetchall()
-            ]
-            rows[name] = found if part.many else (found[0] if found else None)
-    return Facts(now, rows)
+            sql, params = _sqlite(part, anchor)
+            cursor.execute(sql, list(map(to_sqlite, params)))
+            columns = [column[0] for column in cursor.description]
+            rows = [dict(zip(columns, values, strict=True)) for values in cursor.fetchall()]
+            found[name] = rows if part.many else (rows[0] if rows else None)
+    return Facts(now, parts, found, "sqlite")
 
 
-def _each_sqlite(each: Each, parts: Mapping[str, Part]) -> tuple[Facts, dict[UUID, Facts]]:
-    with connection.cursor() as cursor:
-        cursor.execute(each.ids, [to_sqlite(value) for value in each.params])
-        ids = [UUID(str(row[0])) for row in cursor.fetchall()]
-    found = {}
-    for each_id in ids:
-        found[each_id] = _read_sqlite(
-            {name: part.about(each.marker, "%s", each_id) for name, part in each.parts.items()}
+def _sqlite(part: Part, anchor: Anchor | None) -> tuple[str, tuple[Any, ...]]:
+    table = tables()[part.table].name
+    limit = 1 if not part.many else part.limit
+    tail = (f" ORDER BY {part.order}" if part.order else "") + (f" LIMIT {limit}" if limit is not None else "")
+    if anchor is None:
+        return f"SELECT t.* FROM {table} t WHERE {part.where}{tail}", part.params
+    if part.own:
+        key = tables()[part.table].key
+        return (
+            f"SELECT {part.own}.* FROM {anchor.source} WHERE {anchor.where} AND {part.own}.{key} IS NOT NULL LIMIT 1",
+            anchor.params,
         )
-    return _read_sqlite(parts), found
+    # The anchor comes last: SQLite 3.40 sorts the wrong way round what it joins after a LEFT JOIN that it found to be needless.
+    return (
+        f"SELECT t.* FROM {table} t, {anchor.source} WHERE ({part.where}) AND {anchor.where}{tail}",
+        part.params + anchor.params,
+    )
 
 
 def clock() -> str:
@@ -206,6 +212,28 @@ def to_sqlite(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.replace(tzinfo=None).isoformat(" ", "microseconds")
     return str(value) if isinstance(value, StrEnum) else value
+
+
+Decoder = Callable[[Any], Any] | None
+
+
+@cache
+def _decoders(record: str, vendor: str) -> Mapping[str, Decoder]:
+    """The columns of a table, each with what makes its value of what this database says (but null); None where nothing has to."""
+    columns = tables()[record].columns.items()
+    return {name: column.from_json if vendor == "postgresql" else column.from_sqlite for name, column in columns}
+
+
+_FIELDS: dict[tuple[str, Any, str], tuple[tuple[str, Decoder], ...]] = {}
+
+
+def _decode(record: str, kind: type[T], vendor: str, row: Row) -> T:
+    """A row as a domain value, of which only the fields are decoded."""
+    if (record, kind, vendor) not in _FIELDS:
+        columns = _decoders(record, vendor)
+        _FIELDS[record, kind, vendor] = tuple((name, enum or columns[name]) for name, enum in _shape(kind))
+    fields = _FIELDS[record, kind, vendor]
+    return kind(*[decode(row[name]) if decode and row[name] is not None else row[name] for name, decode in fields])
 
 
 _SHAPES: dict[Any, tuple[tuple[str, type[StrEnum] | None], ...]] = {}

@@ -9,12 +9,14 @@ from uuid import UUID
 
 from ledger.domain.canonical import SALT_BYTES, Body
 
+_VERSION_7 = 0x7 << 76 | 0b10 << 62
+_RANDOM = (2**12 - 1) << 64 | (2**62 - 1)
+
 
 def new_id(now: datetime) -> UUID:
     """A UUID of version 7: milliseconds since 1970 in front of 74 random bits."""
     milliseconds = int(now.timestamp() * 1000) & (2**48 - 1)
-    value = milliseconds << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0b10 << 62 | secrets.randbits(62)
-    return UUID(int=value)
+    return UUID(int=milliseconds << 80 | _VERSION_7 | secrets.randbits(76) & _RANDOM)
 
 
 def first_id(at: datetime) -> UUID:

@@ -31,8 +31,8 @@ class Ask:
 class Approvals(Protocol):
     """The people's side. Its rows ride in the ledger's Changes, so that a request exists exactly when its wait does."""
 
-    def parts(self, run_id: UUID) -> Mapping[str, Part]:
-        """Rows of the run that `ask` and `withdraw` want to find in `view.extras`."""
+    def parts(self) -> Mapping[str, Part]:
+        """Rows of a run that `ask` and `withdraw` want to find in `view.extras`, of its head `h`, the run `r` itself and its last lease `l`."""
 
     def ask(self, draft: Draft, view: RunView, ask: Ask) -> Asked:
         """Open a request for the subject, or a new revision of its open or decided one. Answers by when it must be decided, or at once what
@@ -54,7 +54,7 @@ class Approvals(Protocol):
 class _Nobody:
     """No people: nothing can be asked and no grant is good."""
 
-    def parts(self, run_id: UUID) -> Mapping[str, Part]:
+    def parts(self) -> Mapping[str, Part]:
         return {}
 
     def ask(self, draft: Draft, view: RunView, ask: Ask) -> Asked:

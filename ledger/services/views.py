@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -16,89 +17,109 @@ from ledger.domain.views import RunRow, RunView
 from ledger.domain.waits import MemberRow, SetRow
 from ledger.domain.wakes import WakeRow
 from ledger.services import facts
-from ledger.services.facts import Each, Facts, Part
+from ledger.services.facts import Anchor, Facts, Part, Row
 from ledger.services.ports import approvals
 
-_HEAD = "(SELECT h.{} FROM ledger_run_head h WHERE h.run_id = %s)"
-_TENANT = "(SELECT r.tenant_id FROM ledger_run r WHERE r.id = %s)"
+RUN = "ledger_run_head h JOIN ledger_run r ON r.id = h.run_id LEFT JOIN ledger_lease l ON l.run_id = h.run_id"
+"""What parts of a run are anchored at: its head `h`, the run `r` itself and its last lease `l`."""
+
+_KINDS: Mapping[str, type[Any]] = {
+    "head": Head,
+    "run": RunRow,
+    "lease": LeaseRow,
+    "version": VersionRow,
+    "holder": VersionRow,
+    "clearance": ClearanceRow,
+    "effects": EffectRow,
+    "wait": SetRow,
+    "members": MemberRow,
+    "wake": WakeRow,
+    "policy": PolicyRow,
+    "grants": GrantRow,
+}
+"""Parts that are fields of the view, each as what its rows become."""
+
+_COLUMNS: Mapping[str, tuple[str, str]] = {
+    "workflow": ("workflow", "name"),
+    "tenant": ("tenant_seq", "head_seq"),
+    "instance": ("instance_opened_at", "opened_at"),
+    "holder_key": ("holder_agent_id", "agent_id"),
+}
+"""Parts of which the view has one column: the field and the column."""
+
+PARTS: Mapping[str, Part] = {
+    "head": Part("run_head", own="h"),
+    "run": Part("run", own="r"),
+    "lease": Part("lease", own="l"),
+    "workflow": Part("workflow_type", "t.id = h.workflow_id"),
+    "tenant": Part("tenant_head", "t.tenant_id = h.tenant_id"),
+    "version": Part("workflow_version", "t.workflow_id = h.workflow_id AND t.version = h.version"),
+    "holder": Part("workflow_version", "t.workflow_id = h.workflow_id AND t.version = l.version"),
+    "holder_key": Part("api_key", "t.id = l.key_id"),
+    "instance": Part("transition_instance", "t.id = h.instance_id"),
+    "clearance": Part("clearance", "t.id = h.clearance_id"),
+    "effects": Part(
+        "effect",
+        "t.run_id = h.run_id AND (t.instance_id = h.instance_id OR t.state IN ('proposed', 'in_flight', 'unknown')"
+        " OR t.disputed)",
+        many=True,
+        order="t.proposed_at, t.name",
+    ),
+    "targets": Part("target", "t.tenant_id = h.tenant_id", many=True),
+    "wait": Part("wait_set", "t.run_id = h.run_id AND t.state = 'open'"),
+    "members": Part(
+        "wait_member",
+        "t.wait_id = (SELECT s.id FROM ledger_wait_set s WHERE s.run_id = h.run_id AND s.state = 'open')",
+        many=True,
+        order="t.ordinal",
+    ),
+    "wake": Part("wake", "t.run_id = h.run_id AND t.state IN ('queued', 'checking')"),
+    "policy": Part("policy_version", "t.tenant_id = h.tenant_id", order="t.number DESC"),
+    "grants": Part("grant", "t.run_id = h.run_id AND t.state = 'live'", many=True),
+    "handoffs": Part("handoff", "t.run_id = h.run_id AND t.state IN ('open', 'accepted')", many=True),
+}
+"""All that a run's view may have. The head comes first, so that on SQLite what follows is never older."""
+
+ALWAYS = frozenset({"head", "run", "tenant"})
 
 
-def run_parts(run_id: UUID) -> dict[str, Part]:
-    """The parts of a run's view; the head comes first, so that what follows is never older."""
-    one = (run_id,)
-    return {
-        "head": Part("run_head", "t.run_id = %s", one),
-        "run": Part("run", "t.id = %s", one),
-        "workflow": Part("workflow_type", f"t.id = {_HEAD.format('workflow_id')}", one),
-        "tenant": Part("tenant_head", f"t.tenant_id = {_TENANT}", one),
-        "lease": Part("lease", "t.run_id = %s", one),
-        "version": Part(
-            "workflow_version",
-            f"t.workflow_id = {_HEAD.format('workflow_id')} AND t.version = {_HEAD.format('version')}",
-            one * 2,
-        ),
-        "holder": Part(
-            "workflow_version",
-            f"t.workflow_id = {_HEAD.format('workflow_id')}"
-            " AND t.version = (SELECT l.version FROM ledger_lease l WHERE l.run_id = %s)",
-            one * 2,
-        ),
-        "holder_key": Part("api_key", "t.id = (SELECT l.key_id FROM ledger_lease l WHERE l.run_id = %s)", one),
-        "instance": Part("transition_instance", f"t.id = {_HEAD.format('instance_id')}", one),
-        "clearance": Part("clearance", f"t.id = {_HEAD.format('clearance_id')}", one),
-        "effects": Part(
-            "effect",
-            f"t.run_id = %s AND (t.instance_id = {_HEAD.format('instance_id')} OR t.state IN ('proposed', 'in_flight', 'unknown') OR t.disputed)",
-            one * 2,
-            many=True,
-            order="t.proposed_at, t.name",
-        ),
-        "targets": Part("target", f"t.tenant_id = {_TENANT}", one, many=True),
-        "wait": Part("wait_set", "t.run_id = %s AND t.state = 'open'", one),
-        "members": Part(
-            "wait_member",
-            "t.wait_id = (SELECT s.id FROM ledger_wait_set s WHERE s.run_id = %s AND s.state = 'open')",
-            one,
-            many=True,
-            order="t.ordinal",
-        ),
-        "wake": Part("wake", "t.run_id = %s AND t.state IN ('queued', 'checking')", one),
-        "policy": Part("policy_version", f"t.tenant_id = {_TENANT}", one, order="t.number DESC"),
-        "grants": Part("grant", "t.run_id = %s AND t.state = 'live'", one, many=True),
-        "handoffs": Part("handoff", "t.run_id = %s AND t.state IN ('open', 'accepted')", one, many=True),
-    }
+def run_view(
+    run_id: UUID, tenant_id: UUID | None = None, only: frozenset[str] | None = None, /, **extra: Part
+) -> RunView:
+    """The run as of now. `extra` parts land in `extras`. Raises LedgerError `not-found` for a foreign or missing run.
+
+    `only` names the parts that the rule reads, beside those of `ALWAYS`; without it all are read, the people's side's too. To read another part of
+    such a view is an AttributeError.
+    """
+    port_parts = {} if only is not None else approvals().parts()
+    return view_at(Anchor(RUN, "h.run_id = %s", (run_id,)), tenant_id, only, {**port_parts, **extra})
 
 
-def run_view(run_id: UUID, tenant_id: UUID | None = None, **extra: Part) -> RunView:
-    """The run as of now. `extra` parts land in `extras`. Raises LedgerError `not-found` for a foreign or missing run."""
-    port_parts = dict(approvals().parts(run_id))
-    read = facts.read(**run_parts(run_id), **port_parts, **extra)
-    return to_view(read, tenant_id, (*port_parts, *extra))
+def view_at(anchor: Anchor, tenant_id: UUID | None, only: frozenset[str] | None, extras: Mapping[str, Part]) -> RunView:
+    """The run at an anchor that has the aliases of `RUN`, as `run_view`."""
+    parts = PARTS if only is None else {name: PARTS[name] for name in PARTS if name in ALWAYS or name in only}
+    read = facts.read_at(anchor, {**parts, **extras})
+    if read is None:
+        raise _not_found()
+    return _view(read, tenant_id, parts, extras)
 
 
-def view_for(caller: Caller, run_id: UUID, **extra: Part) -> RunView:
+def view_for(caller: Caller, run_id: UUID, only: frozenset[str] | None = None, /, **extra: Part) -> RunView:
     """`run_view` for a caller: runs of a type that their key isn't for aren't there. Raises LedgerError `not-found`."""
-    view = run_view(run_id, caller.tenant_id, **extra)
+    view = run_view(run_id, caller.tenant_id, None if only is None else only | {"workflow"}, **extra)
     if not caller.reaches(view.workflow):
-        raise _missing()
+        raise _not_found()
     return view
 
 
-_TELLING = (
-    "head",
-    "run",
-    "tenant",
-    "lease",
-    "clearance",
-    "effects",
-    "targets",
-    "wait",
-    "members",
-    "wake",
-    "policy",
-    "handoff",
+_TELLING = frozenset(
+    {"workflow", "lease", "clearance", "effects", "targets", "wait", "members", "wake", "policy", "handoffs"}
 )
-_ENDED = ("head", "run", "tenant")
+_NOTHING: Mapping[str, Any] = {
+    **dict.fromkeys(("lease", "clearance", "wait", "wake", "policy", "handoff")),
+    **dict.fromkeys(("effects", "members", "handoffs"), ()),
+    "targets": {},
+}
 
 
 def telling_view(run_id: UUID, tenant_id: UUID | None = None, *, ended: bool = False) -> RunView:
@@ -106,60 +127,61 @@ def telling_view(run_id: UUID, tenant_id: UUID | None = None, *, ended: bool = F
 
     Raises LedgerError `not-found` as `run_view` does.
     """
-    parts = run_parts(run_id)
-    wanted = _ENDED if ended else _TELLING
-    read = facts.read(**{name: parts[name] for name in wanted})
-    absent: dict[str, Any] = {name: [] if part.many else None for name, part in parts.items() if name not in wanted}
-    return to_view(Facts(read.now, absent | dict(read.rows)), tenant_id, ())
+    if ended:
+        return run_view(run_id, tenant_id, frozenset({"workflow"})).but(**_NOTHING)
+    return run_view(run_id, tenant_id, _TELLING)
 
 
-_EACH = UUID(int=0)
+def run_views(ids: str, params: tuple[object, ...], **beside: Part) -> tuple[Facts, dict[UUID, RunView]]:
+    """The runs whose ids this SQL selects, and the parts beside: one statement on PostgreSQL, however many runs there are."""
+    port_parts = approvals().parts()
+    anchor = Anchor(RUN, f"h.run_id IN ({ids})", params)
+    read, each = facts.read_each(anchor, "h.run_id", {**PARTS, **port_parts}, **beside)
+    return read, {run_id: _view(one, None, PARTS, port_parts) for run_id, one in each.items()}
 
 
-def run_views(ids: str, params: tuple[object, ...], **parts: Part) -> tuple[Facts, dict[UUID, RunView]]:
-    """The runs whose ids this SQL selects (as `id`), and the parts beside: one statement on PostgreSQL, however many runs there are."""
-    port_parts = dict(approvals().parts(_EACH))
-    read, each = facts.read_each(Each(ids, params, _EACH, {**run_parts(_EACH), **port_parts}), **parts)
-    return read, {run_id: to_view(one, None, tuple(port_parts)) for run_id, one in each.items()}
-
-
-def to_view(read: Facts, tenant_id: UUID | None, extras: tuple[str, ...]) -> RunView:
-    """Build the view from a reading that has all of `run_parts`."""
-    head = read.one("head", Head)
-    run = read.one("run", RunRow)
-    tenant = read.row("tenant")
-    if head is None or run is None or tenant is None or (tenant_id is not None and run.tenant_id != tenant_id):
-        raise _missing()
-    workflow = read.row("workflow")
-    handoffs = read.all("handoffs", HandoffRow)
-    instance, key = read.row("instance"), read.row("holder_key")
-    return RunView(
-        now=read.now,
-        tenant_seq=tenant["head_seq"],
-        workflow=workflow["name"] if workflow else "",
-        run=run,
-        head=head,
-        lease=read.one("lease", LeaseRow),
-        version=read.one("version", VersionRow),
-        holder=read.one("holder", VersionRow),
-        clearance=read.one("clearance", ClearanceRow),
-        effects=read.all("effects", EffectRow),
-        targets={target.id: target for target in read.all("targets", TargetRow)},
-        wait=read.one("wait", SetRow),
-        members=read.all("members", MemberRow),
-        wake=read.one("wake", WakeRow),
-        policy=read.one("policy", PolicyRow),
-        grants=read.all("grants", GrantRow),
-        handoff=next((handoff for handoff in handoffs if handoff.blocks_run), None),
-        handoffs=[handoff for handoff in handoffs if not handoff.blocks_run],
-        extras={name: read.rows[name] if isinstance(read.rows[name], list) else [read.rows[name]] for name in extras},
-        instance_opened_at=instance["opened_at"] if instance else None,
-        holder_agent_id=key["agent_id"] if key else None,
-    )
-
-
-def _missing() -> LedgerError:
+def _not_found() -> LedgerError:
     """The same words for a run that isn't there, a foreign one, and one of a type that the key isn't for."""
     return LedgerError(
         "not-found", "there is no such run here", "Check the id, and that the key belongs to its tenant."
     )
+
+
+def _view(read: Facts, tenant_id: UUID | None, parts: Mapping[str, Part], extras: Mapping[str, Part]) -> RunView:
+    fields: dict[str, Any] = {"now": read.now, "extras": _Extras(read, extras)}
+    for name, part in parts.items():
+        if name in _KINDS:
+            fields[name] = read.all(name, _KINDS[name]) if part.many else read.one(name, _KINDS[name])
+        elif name in _COLUMNS:
+            field, column = _COLUMNS[name]
+            fields[field] = read.value(name, column)
+    if "targets" in parts:
+        fields["targets"] = {target.id: target for target in read.all("targets", TargetRow)}
+    if "handoffs" in parts:
+        handoffs = read.all("handoffs", HandoffRow)
+        fields["handoff"] = next((handoff for handoff in handoffs if handoff.blocks_run), None)
+        fields["handoffs"] = [handoff for handoff in handoffs if not handoff.blocks_run]
+    if tenant_id not in (None, fields["head"].tenant_id):
+        raise _not_found()
+    return RunView.of(**fields)
+
+
+class _Extras(Mapping[str, Any]):
+    """What was read of the parts beside the view's own, decoded when somebody asks for it: always a list, [None] where one row was sought in vain."""
+
+    def __init__(self, read: Facts, names: Collection[str]) -> None:
+        self._read = read
+        self._rows: dict[str, Sequence[Row | None] | None] = dict.fromkeys(names)
+
+    def __getitem__(self, name: str) -> Sequence[Row | None]:
+        rows = self._rows[name]
+        if rows is None:
+            many = self._read.parts[name].many
+            rows = self._rows[name] = self._read.many(name) if many else [self._read.row(name)]
+        return rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)

@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, TypeVar
 from uuid import UUID
 
-import orjson
 from django.db import IntegrityError, connection, transaction
 from django.db.utils import DatabaseError
 
@@ -125,15 +125,15 @@ class _Sql:
 def _apply_postgres(change: Change, content: bytes) -> Written:
     sql = _Sql()
     answer = _statement(change, content, sql)
-    found = _rows(f"WITH {', '.join(sql.pieces)} {answer}", [*sql.params, 0, len(change.moves)])
+    found = _rows(f"WITH {', '.join(sql.pieces)} {answer}", sql.params)
     if not found:
         raise Moved
-    _, digest, clock, seq, _ = found[0]
+    digest, clock, seq, *_ = found[0]
     if digest is None:
         if seq == change.expect_seq and change.not_after is not None and clock >= change.not_after:
             raise Late
         raise Moved
-    return Written(change.expect_seq + 1, bytes(digest), clock)
+    return Written(change.expect_seq + 1, digest, clock)
 
 
 def _apply_each_postgres(changes: Sequence[Change], contents: Sequence[bytes]) -> list[Written | None]:
@@ -142,15 +142,13 @@ def _apply_each_postgres(changes: Sequence[Change], contents: Sequence[bytes]) -
     answers: list[str] = []
     for number, (change, content) in enumerate(zip(changes, contents, strict=True)):
         sql = _Sql(f"_{number}", waits=False)
-        answers.append(_statement(change, content, sql))
+        answers.append(_statement(change, content, sql, number))
         pieces += sql.pieces
         params += sql.params
-    for number, change in enumerate(changes):
-        params += [number, len(change.moves)]
     written: list[Written | None] = [None] * len(changes)
-    for number, digest, clock, _, _ in _rows(f"WITH {', '.join(pieces)} {' UNION ALL '.join(answers)}", params):
+    for digest, clock, _, number, _ in _rows(f"WITH {', '.join(pieces)} {' UNION ALL '.join(answers)}", params):
         if digest is not None:
-            written[number] = Written(changes[number].expect_seq + 1, bytes(digest), clock)
+            written[number] = Written(changes[number].expect_seq + 1, digest, clock)
     return written
 
 
@@ -166,22 +164,18 @@ def _rows(sql: str, params: list[Any]) -> list[Any]:
         raise
 
 
-def _statement(change: Change, content: bytes, sql: _Sql) -> str:
-    """Add the CTEs that write a Change. Answers the SELECT that says what became of it; its parameters are a number and how many rows move."""
+def _statement(change: Change, content: bytes, sql: _Sql, number: int = 0) -> str:
+    """Add the CTEs that write a Change, which is the `number`th of the statement. Answers the SELECT that says what became of it."""
     tag = sql.tag
     _guard(change, sql)
     for record, rows in _by_table(change.inserts).items():
         _insert(tables()[record], rows, sql)
-    if change.expect_seq == 0:
-        _open_head(change, content, sql)
-    moved = [_move(tables()[record], moves, sql) for (record, _, _), moves in _by_shape(change.moves).items()]
-    if change.expect_seq:
-        _advance_head(change, content, sql)
+    moved = [_move(tables()[move.table], move, sql) for move in change.moves]
     stream = change.stream
     sql.add(
         f"entry{tag} AS (INSERT INTO ledger_journal_entry (tenant_id, kind, stream_id, seq, at, actor, verb, content, digest)"
-        " SELECT %s::uuid, %s, %s::uuid, %s, %s::timestamptz, %s, %s, %s::bytea, sha256(ok.head_digest || %s::bytea)"
-        f" FROM ok{tag} ok RETURNING digest)",
+        " SELECT %s, %s, %s, %s, %s, %s, %s, n.content, sha256(ok.head_digest || n.content)"
+        f" FROM ok{tag} ok, (VALUES (%s::bytea)) n(content) RETURNING digest)",
         stream.tenant,
         str(stream.kind),
         stream.id,
@@ -190,12 +184,12 @@ def _statement(change: Change, content: bytes, sql: _Sql) -> str:
         change.actor,
         change.verb,
         content,
-        content,
     )
+    _head(change, content, sql)
     missed = " + ".join(f"(SELECT count(*) FROM {name})" for name in moved) or "0"
     return (
-        f"SELECT %s::int, (SELECT digest FROM entry{tag}), seen.clock, seen.head_seq,"
-        f" CASE WHEN EXISTS (SELECT 1 FROM ok{tag}) AND {missed} <> %s THEN ledger_moved() END FROM seen{tag} seen"
+        f"SELECT (SELECT digest FROM entry{tag}), seen.clock, seen.head_seq, {number},"
+        f" CASE WHEN EXISTS (SELECT 1 FROM ok{tag}) AND {missed} <> {len(moved)} THEN ledger_moved() END FROM seen{tag} seen"
     )
 
 
@@ -231,79 +225,53 @@ def _by_table(inserts: Sequence[Insert]) -> dict[str, list[Mapping[str, Any]]]:
     return grouped
 
 
-def _by_shape(moves: Sequence[Move]) -> dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[Move]]:
-    grouped: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[Move]] = defaultdict(list)
-    for move in moves:
-        grouped[(move.table, tuple(sorted(move.set)), tuple(sorted(move.expect)))].append(move)
-    return grouped
-
-
-def _json(rows: Sequence[Mapping[str, Any]]) -> str:
-    return orjson.dumps(rows, default=_json_value).decode()
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, bytes | memoryview):
-        return "\\x" + bytes(value).hex()
-    raise TypeError(f"{type(value).__name__} has no place in the record")
-
-
-def _full(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = row.keys() - table.columns.keys()
-    if unknown:
-        raise ValueError(f"{table.record} has no columns {sorted(unknown)}")
-    return {name: row.get(name, column.default) for name, column in table.columns.items()}
-
-
-def _insert(table: Table, rows: list[Mapping[str, Any]], sql: _Sql) -> None:
-    if table.record == "body":
-        # Bytes by arrays: a megabyte of state as hexadecimal JSON would be parsed under the lock.
-        names = ("id", "tenant_id", "salt", "content", "commitment", "media", "size")
-        sql.add(
-            f"{sql.name()} AS (INSERT INTO ledger_body ({', '.join(names)}) SELECT u.* FROM ok{sql.tag}, unnest(%s::uuid[], %s::uuid[],"
-            " %s::bytea[], %s::bytea[], %s::bytea[], %s::text[], %s::int[]) u)",
-            *([row[name] for row in rows] for name in names),
-        )
-        return
+def _insert(table: Table, rows: Sequence[Mapping[str, Any]], sql: _Sql) -> None:
     sql.add(
-        f"{sql.name()} AS (INSERT INTO {table.name} SELECT u.* FROM ok{sql.tag}, json_populate_recordset(NULL::{table.name}, %s::json) u)",
-        _json([_full(table, row) for row in rows]),
+        f"{sql.name()} AS (INSERT INTO {table.name} ({table.names})"
+        f" SELECT v.* FROM ok{sql.tag}, (VALUES {', '.join([table.holes] * len(rows))}) v)",
+        *chain.from_iterable(_bound(table, table.full(row)) for row in rows),
     )
 
 
-def _open_head(change: Change, content: bytes, sql: _Sql) -> None:
-    if change.stream.kind is Kind.EVENT:
-        return
-    table = tables()[journal.HEAD_TABLE[change.stream.kind]]
-    row = _full(table, {**change.head, "head_seq": 1, "head_digest": journal.link(journal.GENESIS, content)})
-    sql.add(
-        f"{sql.name()} AS (INSERT INTO {table.name} SELECT u.* FROM ok{sql.tag}, json_populate_recordset(NULL::{table.name}, %s::json) u)",
-        _json([row]),
-    )
+def _bound(table: Table, values: Mapping[str, Any]) -> list[Any]:
+    columns = table.columns
+    return [
+        bind(value) if value is not None and (bind := columns[name].to_postgres) else value
+        for name, value in values.items()
+    ]
 
 
-def _move(table: Table, moves: list[Move], sql: _Sql) -> str:
-    sets = ", ".join(f"{name} = u.{name}" for name in sorted(moves[0].set))
-    expected = " AND ".join(f"t.{name} IS NOT DISTINCT FROM e.{name}" for name in sorted(moves[0].expect)) or "true"
+def _move(table: Table, move: Move, sql: _Sql) -> str:
     name = sql.name()
+    expected = "".join(f" AND t.{column} IS NOT DISTINCT FROM {table.columns[column].hole}" for column in move.expect)
     sql.add(
-        f"{name} AS (UPDATE {table.name} t SET {sets} FROM ok{sql.tag}, json_populate_recordset(NULL::{table.name}, %s::json) u"
-        f" JOIN json_populate_recordset(NULL::{table.name}, %s::json) e ON e.{table.key} = u.{table.key}"
-        f" WHERE t.{table.key} = u.{table.key} AND {expected} RETURNING 1)",
-        _json([{**move.set, table.key: move.key} for move in moves]),
-        _json([{**move.expect, table.key: move.key} for move in moves]),
+        f"{name} AS (UPDATE {table.name} t SET {_sets(table, move.set)} FROM ok{sql.tag} WHERE t.{table.key} = %s{expected} RETURNING 1)",
+        *_bound(table, move.set),
+        move.key,
+        *_bound(table, move.expect),
     )
     return name
 
 
-def _advance_head(change: Change, content: bytes, sql: _Sql) -> None:
+def _sets(table: Table, values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {table.columns[name].hole}" for name in values)
+
+
+def _head(change: Change, content: bytes, sql: _Sql) -> None:
+    """Open the stream's head, or move it on to the entry."""
+    if change.stream.kind is Kind.EVENT:
+        return
     table = tables()[journal.HEAD_TABLE[change.stream.kind]]
-    sets = "".join(f", {name} = n.{name}" for name in change.head)
+    if change.expect_seq == 0:
+        opened = {**change.head, "head_seq": 1, "head_digest": journal.link(journal.GENESIS, content)}
+        _insert(table, [opened], sql)
+        return
+    sets = ", ".join(
+        ["head_seq = ok.head_seq + 1", "head_digest = entry.digest", *filter(None, [_sets(table, change.head)])]
+    )
     sql.add(
-        f"{sql.name()} AS (UPDATE {table.name} t SET head_seq = ok.head_seq + 1, head_digest = sha256(ok.head_digest || %s::bytea){sets}"
-        f" FROM ok{sql.tag} ok, json_populate_record(NULL::{table.name}, %s::json) n WHERE t.{table.key} = %s)",
-        content,
-        orjson.dumps(dict(change.head), default=_json_value).decode(),
+        f"{sql.name()} AS (UPDATE {table.name} t SET {sets} FROM ok{sql.tag} ok, entry{sql.tag} entry WHERE t.{table.key} = %s)",
+        *_bound(table, change.head),
         change.stream.id,
     )
 
@@ -356,7 +324,7 @@ def _sqlite_clock(change: Change, cursor: Any) -> datetime:
 
 
 def _sqlite_insert(cursor: Any, table: Table, row: Mapping[str, Any]) -> None:
-    full = _full(table, row)
+    full = table.full(row)
     names = list(full)
     cursor.execute(
         f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})",

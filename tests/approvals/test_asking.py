@@ -244,7 +244,7 @@ def test_a_used_grant_covers_further_attempts_until_its_use_by(world: World, clo
     view = run_view(run.run_id, used=Part("grant", "t.subject_id = %s", (run.effect_id,), many=True))
     effect = view.effect(run.effect_id)
     assert effect is not None
-    known = replace(view, grants=[load(rules.GrantRow, row) for row in view.extras["used"]])
+    known = view.but(grants=[load(rules.GrantRow, row) for row in view.extras["used"]])
     needs = rules.requirement(view.policy, effect.tool, "payments")
     assert rules.use_grant(run_draft(known, "agent:x", "x"), known, effect, needs) is not None
     clock.shift(61)

@@ -8,6 +8,8 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
+from psycopg._queries import _query2pg
 
 from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import EffectState, LookAnswer, Settled, SettleSpec
@@ -17,6 +19,7 @@ from ledger.engine import gather, proposals, wakes
 from ledger.services import effects, events, facts, leases, runs, waits
 from ledger.services import wakes as wake_rows
 from ledger.services.checkpoints import CommitSpec
+from ledger.services.checkpoints import commit_transition as committed_transition
 from ledger.services.effects import Looked
 from ledger.services.events import EventSpec
 from ledger.services.packets import Packet
@@ -351,3 +354,20 @@ def test_each_verb_takes_its_number_of_round_trips(
 )
 def test_ten_times_the_data_takes_as_many(world: World, clock: Clock, few: Scene, many: Scene) -> None:
     assert len(statements(few(world, clock))) == len(statements(many(World(), clock)))
+
+
+def test_a_commit_is_neither_converted_nor_planned_again(world: World) -> None:
+    packet = world.claimed_run()
+    go_on = Next(NextKind.GO_ON, "think")
+    first, _ = committed_transition(world.caller, packet.run.id, spec(packet, go_on))
+    for _ in range(8):
+        first, _ = committed_transition(world.caller, packet.run.id, replace(spec(packet, go_on), expect_seq=first.seq))
+    before = _query2pg.cache_info()
+    committed_transition(world.caller, packet.run.id, replace(spec(packet, go_on), expect_seq=first.seq))
+    after = _query2pg.cache_info()
+    assert (after.hits - before.hits, after.misses - before.misses) == (2, 0)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_prepared_statements WHERE generic_plans > 0 AND statement LIKE '%ledger_clock()%'"
+        )
+        assert cursor.fetchone()[0] >= 2

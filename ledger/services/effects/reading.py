@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -17,10 +17,10 @@ from ledger.domain.identity import Caller
 from ledger.domain.runs import Fence, check_fence, check_holder
 from ledger.domain.views import RunView
 from ledger.services import committed, facts, permissions
-from ledger.services.facts import Part, Row
+from ledger.services.facts import Anchor, Part, Row
 from ledger.services.packets import EffectFacts
 from ledger.services.ports import approvals
-from ledger.services.views import run_parts, to_view
+from ledger.services.views import RUN, view_at
 
 _OF = "(SELECT e.{} FROM ledger_effect e WHERE e.id = %s)"
 _RUN = _OF.format("run_id")
@@ -43,16 +43,13 @@ class Seat:
 
 def seat(effect_id: UUID, tenant_id: UUID | None, **extra: Part) -> Seat:
     """Read an effect together with its run: one statement on PostgreSQL. Raises LedgerError `not-found` for a foreign or missing effect."""
-    port_parts = approvals().parts(effect_id)
-    parts = {
-        name: part.about(effect_id, _RUN, effect_id) for name, part in {**run_parts(effect_id), **port_parts}.items()
-    }
-    read = facts.read(**parts, one_effect=Part("effect", "t.id = %s", (effect_id,)), **extra)
-    row = read.row("one_effect")
-    if row is None or tenant_id not in (None, row["tenant_id"]):
-        raise not_found()
-    effect = facts.load(EffectRow, row)
-    view = to_view(read, tenant_id, (*port_parts, *extra))
+    at = Anchor(f"{RUN} JOIN ledger_effect e ON e.run_id = h.run_id", "e.id = %s", (effect_id,))
+    parts = {**approvals().parts(), **extra, "one_effect": Part("effect", own="e")}
+    try:
+        view = view_at(at, tenant_id, None, parts)
+    except LedgerError:
+        raise not_found() from None
+    effect = facts.load(EffectRow, view.extras["one_effect"][0])
     return Seat(view if view.effect(effect_id) is None else view.having(effect), effect)
 
 
@@ -171,7 +168,7 @@ def with_grants(view: RunView, rows: Sequence[Row]) -> RunView:
     """The view with the grants that still cover attempts of one effect, used ones included."""
     usable = [facts.load(GrantRow, row) for row in rows]
     known = {grant.id for grant in usable}
-    return replace(view, grants=[*usable, *(grant for grant in view.grants if grant.id not in known)])
+    return view.but(grants=[*usable, *(grant for grant in view.grants if grant.id not in known)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +207,7 @@ def get(tenant_id: UUID | None, effect_id: UUID) -> EffectView:
     effect, target, head = read.one("effect", EffectRow), read.one("target", TargetRow), read.row("head")
     if effect is None or target is None or head is None or tenant_id not in (None, head["tenant_id"]):
         raise not_found()
-    bodies: dict[UUID, bytes | None] = {row["id"]: row["content"] for row in read.rows["bodies"]}
+    bodies: dict[UUID, bytes | None] = {row["id"]: row["content"] for row in read.many("bodies")}
     return EffectView(
         row=effect,
         tenant_id=head["tenant_id"],
