@@ -16,6 +16,7 @@ ALLOWED = {
     "approvals/views/access.py": (1, "which tenants a person who just signed in belongs to"),
     "ledger/services/authority.py": (1, "a grant is found by its id; who may not see its run is told that it isn't there"),
     "ledger/services/identity.py": (1, "a person is deactivated in each of their tenants"),
+    "ledger/services/verifications.py": (4, "checks are advanced by the queue, which knows their ids alone"),
     "ledger/services/permissions.py": (2, "a person's rights and memberships, which callers narrow to a tenant"),
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ from django.urls import reverse
 from playwright.sync_api import Page
 
 from ledger.models import User
+from ledger.services import verifications
 from tests.shots.house import House
 from tests.shots.scenes import Story
 
@@ -106,6 +107,9 @@ def full(story: Story) -> Iterator[Shot]:
     yield Shot("design", "full", at("design"), house.noor)
     yield Shot("history", "full", at("history"), house.dora)
     yield Shot("history", "none", at("history") + "?since=2030-01-01", house.dora)
+    check = verifications.ask(house.caller, runs["completed"])
+    verifications.advance(check)
+    yield Shot("verification", "intact", at("verification", check), house.dora)
     yield Shot("not-found", "framed", at("run", UUID(int=1)), house.noor)
 
 

@@ -25,7 +25,7 @@ from ledger.models import Effect, Handoff, RunHead, Tenant, User, WorkflowType
 from ledger.services import administration, authority, identity, keys, leases, runs, targets, workflows
 from ledger.services.packets import Packet
 from tests.ui.asking import HIDDEN
-from tests.world import EVERYTHING
+from tests.world import ANYTHING, EVERYTHING
 
 SCHEMA = {"type": "object", "required": ["order"], "properties": {"order": {"type": "string"}}}
 TRANSITIONS = {
@@ -78,7 +78,7 @@ class House:
         for person in (self.mara, self.ivo):
             identity.add_to_team(self.admin, team, person)
         agent_id = identity.add_agent(self.admin, agent, self.dora)
-        issued = identity.issue_key(self.admin, "refund workers", EVERYTHING, agent_id=agent_id)
+        issued = identity.issue_key(self.admin, "refund workers", EVERYTHING, agent_id=agent_id, **ANYTHING)
         self.caller: Caller = keys.authenticate(f"Bearer {issued.secret}")
         for spec in self._targets():
             targets.register(self.admin, spec)

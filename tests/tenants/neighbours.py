@@ -11,7 +11,7 @@ from uuid import UUID
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from ledger.models import JournalEntry, User
-from ledger.services import identity
+from ledger.services import identity, verifications
 from tests.clock import moved_clock
 from tests.ui.asking import ask
 from tests.ui.scenes import handed_over
@@ -23,7 +23,8 @@ TENANT_ADDRESS = "t/<slug:slug>/"
 
 @dataclass(frozen=True)
 class Theirs:
-    """A tenant with a request that is pending, an effect whose outcome nobody knows, and a handoff; `ids` by the names that addresses use."""
+    """A tenant with a request that is pending, an effect whose outcome nobody knows, a handoff and a check;
+    `ids` by the names that addresses use."""
 
     world: World
     ids: Mapping[str, UUID]
@@ -48,6 +49,7 @@ def theirs() -> Theirs:
         "request_id": UUID(str(request.pk)),
         "effect_id": UUID(str(handoff.effect_id)),
         "handoff_id": UUID(str(handoff.pk)),
+        "check_id": verifications.ask(world.caller, UUID(str(request.run_id))),
     }
     return Theirs(world, ids)
 

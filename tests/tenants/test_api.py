@@ -18,7 +18,7 @@ from tests.api.conftest import Http, claim_body, start_body
 from tests.api.test_approvals import Signed
 from tests.api.test_every_route import Routes
 from tests.tenants.neighbours import MARKER, entries
-from tests.world import EVERYTHING, World
+from tests.world import ANYTHING, EVERYTHING, World
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 KEYS = ("agent", "reader", "emitter", "person", "unknown", "none")
@@ -70,10 +70,12 @@ def callers(ours: World) -> dict[str, Http]:
     """A caller for each kind of key that our side could have."""
     issue, agent = identity.issue_key, ours.agent_id
     return {
-        "agent": Http(issue(ours.admin, "all", EVERYTHING, agent_id=agent).secret),
-        "reader": Http(issue(ours.admin, "reader", (Scope.RUNS_READ,), agent_id=agent).secret),
-        "emitter": Http(issue(ours.admin, "emitter", (Scope.EVENTS_EMIT,), agent_id=agent).secret),
-        "person": Http(issue(ours.admin, "charlie", (Scope.RUNS_READ, Scope.OPERATE), person=ours.charlie).secret),
+        "agent": Http(issue(ours.admin, "all", EVERYTHING, agent_id=agent, **ANYTHING).secret),
+        "reader": Http(issue(ours.admin, "reader", (Scope.RUNS_READ,), agent_id=agent, **ANYTHING).secret),
+        "emitter": Http(issue(ours.admin, "emitter", (Scope.EVENTS_EMIT,), agent_id=agent, **ANYTHING).secret),
+        "person": Http(
+            issue(ours.admin, "charlie", (Scope.RUNS_READ, Scope.OPERATE), person=ours.charlie, **ANYTHING).secret
+        ),
         "unknown": Http("ra_test_nonsense"),
         "none": Http(),
     }
