@@ -61,6 +61,7 @@ class Gathered:
     checkpoint: CheckpointFields | None
     state_id: UUID | None
     on_deadline: OnDeadline
+    deadline: datetime | None = None
 
     @property
     def head_seq(self) -> int:
@@ -228,7 +229,8 @@ def _replan(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
 
 
 def _ask_again(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
-    """Void what was granted on other facts, ask on the facts as they are now, and wait for the answer."""
+    """Void what was granted on other facts, ask on the facts as they are now, and wait for the answer: until the agent's own deadline, with its
+    action, where it is still to come."""
     draft, view, gathered = opening.draft, opening.view, opening.gathered
     asked = {}
     for effect in effects.callable_next(view):
@@ -236,11 +238,12 @@ def _ask_again(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
             continue
         asked[effect.name] = _renewed(opening, effect, seen)
     draft.head(asks=view.head.asks + 1)
+    own = gathered.deadline
     _wait(
         opening,
         Internal.ASK_AGAIN,
         tuple(MemberSpec(MemberKind.APPROVAL, effect=name) for name in asked),
-        draft.at + ASKED_FOR,
+        own if own is not None and own > draft.at else draft.at + ASKED_FOR,
         gathered.on_deadline,
         asked,
     )

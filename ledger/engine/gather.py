@@ -19,7 +19,7 @@ from ledger.domain.handoffs import Outcome as Handed
 from ledger.domain.runs import Intent
 from ledger.domain.transitions import Gathered
 from ledger.domain.views import RunView
-from ledger.domain.waits import DEAD, Internal, MemberKind, MemberRow, OnDeadline, Outcome, SetState
+from ledger.domain.waits import DEAD, Internal, MemberKind, MemberRow, OnDeadline, Outcome, SetRow, SetState
 from ledger.domain.wakes import ATTEMPTS, Answer, Check, DecisionKind, WakeRow
 from ledger.engine import integrity, probes
 from ledger.engine.observe import Unseen
@@ -60,6 +60,7 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
         for effect in bound:
             checks.append(_target(effect, wanted[effect.id], now[effect.id], seen, asked))
     fields = integrity.fields(known.checkpoint) if known.checkpoint else None
+    own = _own_wait(known)
     return Gathered(
         wake_id=wake.id,
         attempt=wake.attempt,
@@ -72,7 +73,8 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
         sightings=seen,
         checkpoint=fields,
         state_id=known.checkpoint["state_id"] if known.checkpoint else None,
-        on_deadline=_on_deadline(known),
+        on_deadline=own.on_deadline if own else OnDeadline.HAND_OFF,
+        deadline=own.deadline if own else None,
     )
 
 
@@ -282,7 +284,6 @@ def _target(
     return Check("target", Answer.CHANGED, reason, effect.observed_version, answer.version, str(effect.id))
 
 
-def _on_deadline(known: Background) -> OnDeadline:
-    """What the agent's own wait wanted of silence; the engine's waits follow it."""
-    own = next((wait for wait in known.waits if not wait.internal), None)
-    return own.on_deadline if own else OnDeadline.HAND_OFF
+def _own_wait(known: Background) -> SetRow | None:
+    """The agent's own last wait: what it wanted of silence, and when, goes for the engine's waits that follow it."""
+    return next((wait for wait in known.waits if not wait.internal), None)

@@ -6,6 +6,7 @@ import html
 
 from ledger.domain.workflows import VersionSpec
 from ledger.services import workflows
+from tests.clock import Clock
 from tests.documents import SCHEMA, TRANSITIONS
 from tests.scenarios.story import APPROVAL, PAY, Story, waiting
 from tests.ui.asking import address, client_of
@@ -113,3 +114,16 @@ def test_taking_back_says_before_and_after_what_it_causes_and_the_next_asking_sa
     told = top(story.card(world.bob))
     assert "That approval was taken back by Alice" in told and "the agent asks again" in told
     assert "the leave that was given no longer stands" in story.card(world.bob)
+
+
+def test_asking_again_keeps_the_agents_deadline_and_what_it_wanted_of_silence(story: Story, clock: Clock) -> None:
+    story.ask(waiting(APPROVAL, deadline_seconds=7_200, on_deadline="cancel"))
+    until = story.last_wait()["deadline"]
+    story.approve()
+    story.move_order(11_000)
+    assert story.wake() == "ask_again"
+    assert story.last_wait()["internal"] == "ask_again" and story.last_wait()["deadline"] == until
+    assert "the run is cancelled" in story.run()["explanation"]["sentence"]
+    clock.shift(7_200)
+    story.sweep()
+    assert story.run()["status"] == "cancelled" and story.intact()
