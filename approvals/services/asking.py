@@ -45,6 +45,10 @@ _PARTS: Mapping[str, Part] = {
 that asks, or asked when the run began to wait."""
 
 
+FIRST = "asked"
+"""Why an agent's own asking is asked."""
+
+
 class People:
     """Implements `ledger.services.ports.Approvals`."""
 
@@ -55,7 +59,7 @@ class People:
         """Open a request for an effect, or a new revision of its open or approved one; the same thing asked twice is the one open request.
 
         A live grant of the effect is voided: it was for what was asked before. What people denied is not asked again under another name:
-        that is denied at once.
+        that is denied at once; what the engine asks again, on facts that moved, is not the agent's asking.
         """
         request, before = _current(view, ask.effect.id)
         asking = Asking(
@@ -68,7 +72,7 @@ class People:
             reason=ask.reason,
         )
         if request is None:
-            if denied_before(draft, view, ask.effect):
+            if ask.reason == FIRST and denied_before(draft, view, ask.effect):
                 return Asked(Outcome.DENIED)
             rules.open_request(draft, asking)
         elif not _same(request, before, asking):

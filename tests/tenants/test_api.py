@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from ledger.domain.identity import Scope
+from ledger.domain.identity import ALL, Scope
 from ledger.models import Lease
 from ledger.services import identity
 from resumeapp.api import api
@@ -71,10 +71,10 @@ def callers(ours: World) -> dict[str, Http]:
     issue, agent = identity.issue_key, ours.agent_id
     return {
         "agent": Http(issue(ours.admin, "all", EVERYTHING, agent_id=agent, **ANYTHING).secret),
-        "reader": Http(issue(ours.admin, "reader", (Scope.RUNS_READ,), agent_id=agent, **ANYTHING).secret),
+        "reader": Http(issue(ours.admin, "reader", (Scope.RUNS_READ,), agent_id=agent, workflows=[ALL]).secret),
         "emitter": Http(issue(ours.admin, "emitter", (Scope.EVENTS_EMIT,), agent_id=agent, **ANYTHING).secret),
         "person": Http(
-            issue(ours.admin, "charlie", (Scope.RUNS_READ, Scope.OPERATE), person=ours.charlie, **ANYTHING).secret
+            issue(ours.admin, "charlie", (Scope.RUNS_READ, Scope.OPERATE), person=ours.charlie, workflows=[ALL]).secret
         ),
         "unknown": Http("ra_test_nonsense"),
         "none": Http(),
