@@ -62,7 +62,9 @@ test-sqlite: $(DEV_STAMP) ## All but browser tests, on SQLite
 	RESUMEAPP_TEST_DB=sqlite $(BIN)/python -m pytest -m "not browser and not crash and not storm and not postgres_only" -n $(WORKERS)
 
 test-postgres: $(DEV_STAMP) ## All but browser tests, on a PostgreSQL of their own
-	RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest -m "not browser and not crash and not storm and not sqlite_only" -n $(WORKERS)
+	RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest -m "not browser and not crash and not storm and not sqlite_only" -n $(WORKERS) \
+	  --ignore tests/benchmarks/test_plans.py
+	RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest tests/benchmarks/test_plans.py
 
 test-client: $(DEV_STAMP) ## The client's own tests
 	cd client && ../$(BIN)/python -m pytest

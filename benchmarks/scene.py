@@ -118,7 +118,7 @@ class Scene:
             targets.register(admin, spec)
         authority.publish_policy(admin, POLICY)
         self.caller = keys.authenticate(f"Bearer {key.secret}")
-        workflows.register(self.caller, WORKFLOW, VERSION, VersionSpec(SCHEMA, "step", TRANSITIONS))
+        workflows.register(self.caller, WORKFLOW, VERSION, VersionSpec(SCHEMA, "step", TRANSITIONS, own_events=True))
         workflow = WorkflowType.objects.of(tenant).get(name=WORKFLOW)
         for verb in (Verb.SEE, Verb.SEE_PAYLOADS, Verb.APPROVE, Verb.OPERATE, Verb.AUDIT):
             identity.grant_permission(admin, person, verb, workflow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
@@ -18,6 +19,7 @@ from ledger.models import Body, JournalEntry, RunHead, TenantHead
 from ledger.services import administration, facts, verify, writer
 from ledger.services.conflicts import Conflict
 from ledger.services.ids import new_body
+from tests.patience import until
 
 if TYPE_CHECKING:
     from tests.world import World
@@ -160,13 +162,35 @@ def _at_once(*acts: Callable[[], Any]) -> list[Any]:
     return results
 
 
+def _hold_until_waited_for(run_id: UUID, writers: int, held: threading.Event) -> None:
+    """Hold the run's head, and say so, until so many statements wait for a lock."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+    def all_wait(cursor: Any) -> bool:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute(waiting)
+        return bool(cursor.fetchone()[0] == writers)
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM ledger_run_head WHERE run_id = %s FOR UPDATE", [run_id])
+        held.set()
+        until(lambda: all_wait(cursor), f"{writers} writers that wait")
+
+
 @pytest.mark.postgres_only
 def test_sixteen_writers_on_one_run_fork_nothing(world: World) -> None:
     run_id = world.start_run()
     changes = [_change(world, run_id) for _ in range(16)]
     seqs = {change.expect_seq for change in changes}
-    results = _at_once(*[lambda change=change: writer.apply(change) for change in changes])
-    assert len(seqs) == 1, "all of them read the same head: they overlapped"
+    held = threading.Event()
+
+    def write(change: Change) -> Any:
+        assert held.wait(20)
+        return writer.apply(change)
+
+    hold = partial(_hold_until_waited_for, run_id, len(changes), held)
+    waited, *results = _at_once(hold, *[partial(write, change) for change in changes])
+    assert waited is None and len(seqs) == 1, "all read the same head, and each began before any ended: they overlapped"
     assert sum(isinstance(result, writer.Written) for result in results) == 1
     assert sum(isinstance(result, Moved) for result in results) == 15
     report = verify.run(run_id)

@@ -58,7 +58,7 @@ class Table:
         self.flow = f"meet-{seed}-{uuid4().hex[:6]}"
         self.counted: Counter[str] = Counter()
         self.failures: list[str] = []
-        spec = VersionSpec(FLOW["state_schema"], FLOW["initial"], FLOW["transitions"], ())
+        spec = VersionSpec(FLOW["state_schema"], FLOW["initial"], FLOW["transitions"], (), own_events=True)
         workflows.register(self.caller, self.flow, "1", spec)
 
     def batch(self, size: int) -> None:
