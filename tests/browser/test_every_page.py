@@ -99,7 +99,7 @@ def test_every_page_of_the_configuration_is_accessible_empty_and_full(
     }
     page = open_page(ada)
     empty = pages(ada, ids)
-    assert names(empty) == {"inbox", "runs", "reconcile", "handoffs", "history"}
+    assert names(empty) == {"inbox", "runs", "reconcile", "handoffs", "history", "design"}
     for path in empty:
         page.goto(path)
         in_every_light(page)
