@@ -185,7 +185,7 @@ def test_an_effect_whose_outcome_stayed_unknown_is_resolved_by_hand(
     else:
         page.get_by_label("It was not done").check()
         page.get_by_label("Evidence").fill("The bank's statement of today doesn't list it.")
-        told = "the agent may send it once more"
+        told = "Recorded: it was not done"
     page.get_by_role("button", name="Record the verdict").click()
     expect(page.get_by_role("main").get_by_text(told).first).to_be_visible(timeout=PATIENCE)
     page.get_by_role("main").get_by_role("link", name=f"Pay invoice {invoice}").first.click()
