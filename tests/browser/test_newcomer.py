@@ -177,20 +177,13 @@ def test_an_effect_whose_outcome_stayed_unknown_is_resolved_by_hand(
     page = sign_in("operator")
     page.goto("/t/harbour/reconcile/")
     page.get_by_role("listitem").filter(has_text=f"invoice {invoice}").get_by_role("link").first.click()
-    if scripts:
-        page.get_by_label("It was done").check()
-        page.get_by_label("Evidence").fill("The bank's statement of today lists it, seen in the payment service.")
-        page.get_by_label("Reference at wires").fill(f"statement line {invoice}")
-        told = "Committed"
-    else:
-        page.get_by_label("It was not done").check()
-        page.get_by_label("Evidence").fill("The bank's statement of today doesn't list it.")
-        told = "Recorded: it was not done"
+    page.get_by_label("It was done").check()
+    page.get_by_label("Evidence").fill("The bank's statement of today lists it, seen in the payment service.")
+    page.get_by_label("Reference at wires").fill(f"statement line {invoice}")
     page.get_by_role("button", name="Record the verdict").click()
-    expect(page.get_by_role("main").get_by_text(told).first).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("main").get_by_text("Committed").first).to_be_visible(timeout=PATIENCE)
     page.get_by_role("main").get_by_role("link", name=f"Pay invoice {invoice}").first.click()
-    # The bank had the second wire all along: whoever says that it wasn't done sees it refused, and no second payment.
-    until(page, "Completed" if scripts else "wires refused “send”")
+    until(page, "Completed")
 
 
 def test_it_stops_cleanly_and_a_second_start_goes_on(tmp_path: Path) -> None:
