@@ -24,6 +24,10 @@ _GRANTED = (
     "t.run_id = h.run_id AND EXISTS (SELECT 1 FROM ledger_grant g WHERE g.run_id = h.run_id AND g.request_id = t.request_id"
     f" AND g.revision = {{}} AND g.state IN ('live', 'used') AND g.subject_id IN {_OPEN_EFFECTS})"
 )
+_DENIED = (
+    "e.run_id = h.run_id AND e.state = 'withdrawn' AND e.cause = 'denied'"
+    " AND EXISTS (SELECT 1 FROM approvals_request q WHERE q.subject_id = e.id AND q.state = 'denied')"
+)
 _PARTS: Mapping[str, Part] = {
     "requests": Part(
         "approval_request",
@@ -38,10 +42,13 @@ _PARTS: Mapping[str, Part] = {
     ),
     "granted_revisions": Part("revision", _GRANTED.format("t.number"), many=True),
     "granted_votes": Part("vote", _GRANTED.format("t.revision"), many=True),
+    "denied": Part("effect", f"t.id IN (SELECT e.id FROM ledger_effect e WHERE {_DENIED})", many=True),
+    "denied_contents": Part("body", f"t.id IN (SELECT e.request_id FROM ledger_effect e WHERE {_DENIED})", many=True),
     "asking_agent": Part("agent", "t.id = r.agent_id"),
     "last_holder": Part("agent", "t.id = (SELECT k.agent_id FROM ledger_api_key k WHERE k.id = l.key_id)"),
 }
-"""Requests of the run that are pending or about open effects, their current revisions; and the agents, who have owners, that started it and
+"""Requests of the run that are pending or about open effects, their current revisions; effects that people denied (a policy's word is none of
+theirs), with what was asked; and the agents, who have owners, that started it and
 that asks, or asked when the run began to wait."""
 
 

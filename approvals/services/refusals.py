@@ -12,7 +12,7 @@ from approvals.domain.requests import EFFECT, Choice, RequestState, WithdrawalCa
 from approvals.models import ApprovalRequest, Vote
 from ledger.domain.canonical import commit
 from ledger.domain.drafts import Draft
-from ledger.domain.effects import EffectRow, EffectState, WithdrawCause
+from ledger.domain.effects import EffectRow
 from ledger.domain.endings import Kind, Reason
 from ledger.domain.explain import at
 from ledger.domain.views import RunView
@@ -62,23 +62,18 @@ def reasons(tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, str]:
 
 
 def denied_before(draft: Draft, view: RunView, effect: EffectRow) -> bool:
-    """Did people deny the very same of this run: tool, target, resource, what the target showed of it, and the request? One query, and
-    another where something like it was denied and the request isn't of this draft.
+    """Did people deny the very same of this run: tool, target, resource, what the target showed of it, and the request?
 
     A request that names other content, or a target that has moved since, is another question.
     """
-    denied = Effect.objects.of(view.run.tenant_id).filter(
-        run_id=view.run.id,
-        state=EffectState.WITHDRAWN,
-        cause=WithdrawCause.DENIED,
-        tool=effect.tool,
-        target_id=effect.target_id,
-        resource=effect.resource,
-        observed_version=effect.observed_version,
-    )
-    before = list(denied.values_list("request__salt", "request_commitment"))
-    if not before:
+    alike = [row for row in view.extras["denied"] if all(row[name] == getattr(effect, name) for name in _ALIKE)]
+    if not alike:
         return False
+    salts = {row["id"]: row["salt"] for row in view.extras["denied_contents"]}
     own = draft.inserted("body", id=effect.request_id)
     content = own["content"] if own else Body.objects.of(view.run.tenant_id).get(pk=effect.request_id).content
-    return any(salt is not None and commit(bytes(salt), bytes(content)) == bytes(told) for salt, told in before)
+    told = [(salts.get(row["request_id"]), row["request_commitment"]) for row in alike]
+    return any(salt is not None and commit(salt, bytes(content)) == commitment for salt, commitment in told)
+
+
+_ALIKE = ("tool", "target_id", "resource", "observed_version")

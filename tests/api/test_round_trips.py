@@ -132,7 +132,7 @@ TRIPS: tuple[tuple[str, int, int, Scene], ...] = (
     ("commit that goes on and keeps the lease", 2, 201, commit({"kind": "go_on", "transition": "think"})),
     ("commit that ends the run", 2, 201, commit({"kind": "complete"})),
     ("commit that settles, withdraws, proposes and waits for a timer", 2, 201, commit_of_everything),
-    ("commit that asks for approval", 3, 201, commit(wait(LEAVE), propose=[ASKS])),
+    ("commit that asks for approval", 2, 201, commit(wait(LEAVE), propose=[ASKS])),
     ("commit that waits for an event", 3, 201, commit(wait({"kind": "event", "type": "order.paid"}))),
     ("commit that is repeated", 1, 200, repeated),
     ("propose", 2, 201, propose),

@@ -61,6 +61,17 @@ def test_what_was_denied_is_not_asked_again_under_another_name(story: Story) -> 
     assert story.effect("pay-once-more")["state"] == "withdrawn" and story.intact()
 
 
+def test_what_only_a_policy_denied_may_be_asked_once_people_are_to_decide(story: Story) -> None:
+    story.world.policy(({"tool": "*", "verdict": "deny"},))
+    story.begin()
+    story.commit(waiting(APPROVAL), propose=[PAY])
+    assert story.wake() == "resume"
+    assert story.claim()["wait"]["members"][0]["outcome"] == "denied_by_policy"
+    story.world.policy(({"tool": "*", "verdict": "approve", "group": "approvers", "quorum": 1},))
+    again(story, "asked-of-people")
+    assert story.request.state == "pending" and story.run()["status"] == "waiting"
+
+
 def test_another_request_or_a_target_that_moved_is_another_question(story: Story) -> None:
     denied(story)
     first = story.request.pk

@@ -316,7 +316,7 @@ TRIPS: tuple[tuple[str, int, Scene], ...] = (
     ("commit that proposes, settles, withdraws and waits for a timer", 2, commit_of_everything),
     ("commit that waits for an event", 3, committing(wait(PAID))),
     ("commit that waits for an event which came early", 5, commit_after_its_event),
-    ("commit that asks for approval", 3, commit_that_asks),
+    ("commit that asks for approval", 2, commit_that_asks),
     ("commit that is repeated", 1, commit_again),
     ("propose", 2, effect(propose)),
     ("permit", 2, effect(permit)),
