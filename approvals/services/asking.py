@@ -13,11 +13,12 @@ from approvals.services import standing
 from approvals.services.refusals import denied_before, reasons, refusals
 from ledger.domain.authority import GrantRow, Requirement, grant_of, void_grant
 from ledger.domain.drafts import Draft
+from ledger.domain.effects import EffectRow
 from ledger.domain.endings import Reason
 from ledger.domain.views import RunView
 from ledger.domain.waits import Asked, Outcome
 from ledger.services.facts import Part, load
-from ledger.services.ports import Ask
+from ledger.services.ports import FIRST, Ask
 
 _OPEN_EFFECTS = "(SELECT e.id FROM ledger_effect e WHERE e.run_id = h.run_id AND e.state IN ('proposed', 'in_flight', 'unknown', 'failed'))"
 _GRANTED = (
@@ -52,10 +53,6 @@ theirs), with what was asked; and the agents, who have owners, that started it a
 that asks, or asked when the run began to wait."""
 
 
-FIRST = "asked"
-"""Why an agent's own asking is asked."""
-
-
 class People:
     """Implements `ledger.services.ports.Approvals`."""
 
@@ -79,7 +76,7 @@ class People:
             reason=ask.reason,
         )
         if request is None:
-            if ask.reason == FIRST and denied_before(draft, view, ask.effect):
+            if ask.reason == FIRST and self.denied(view, ask.effect, draft):
                 return Asked(Outcome.DENIED)
             rules.open_request(draft, asking)
         elif not _same(request, before, asking):
@@ -91,6 +88,10 @@ class People:
             void_grant(draft, grant, ask.reason)
         unchanged = request is not None and _same(request, before, asking)
         return Asked(decide_by=request.decide_by if request is not None and unchanged else asking.closes(draft.at))
+
+    def denied(self, view: RunView, effect: EffectRow, draft: Draft | None = None) -> bool:
+        """Did people deny the very same of this run? From what was read with the run, and the request's bytes where something alike was."""
+        return denied_before(draft, view, effect)
 
     def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
         """Withdraw the pending requests of these effects (None: of the whole run)."""

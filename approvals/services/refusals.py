@@ -61,7 +61,7 @@ def reasons(tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, str]:
     return {effect_id: "\n".join(words) for effect_id, words in said.items()}
 
 
-def denied_before(draft: Draft, view: RunView, effect: EffectRow) -> bool:
+def denied_before(draft: Draft | None, view: RunView, effect: EffectRow) -> bool:
     """Did people deny the very same of this run: tool, target, resource, what the target showed of it, and the request?
 
     A request that names other content, or a target that has moved since, is another question.
@@ -70,7 +70,7 @@ def denied_before(draft: Draft, view: RunView, effect: EffectRow) -> bool:
     if not alike:
         return False
     salts = {row["id"]: row["salt"] for row in view.extras["denied_contents"]}
-    own = draft.inserted("body", id=effect.request_id)
+    own = draft.inserted("body", id=effect.request_id) if draft is not None else None
     content = own["content"] if own else Body.objects.of(view.run.tenant_id).get(pk=effect.request_id).content
     told = [(salts.get(row["request_id"]), row["request_commitment"]) for row in alike]
     return any(salt is not None and commit(salt, bytes(content)) == commitment for salt, commitment in told)

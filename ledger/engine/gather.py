@@ -27,8 +27,9 @@ from ledger.engine.probes import Question
 from ledger.services import permissions, ports
 from ledger.services.background import Background, background
 from ledger.services.ids import new_body
+from ledger.services.ports import FIRST
 
-_ASKED = {"missing": "asked", "changed": "changed", "policy_changed": "changed"}
+_ASKED = {"missing": FIRST, "changed": "changed", "policy_changed": "changed"}
 """What is wrong with a grant → why people are asked."""
 
 HANDED_BACK = f"handoff_{Handed.WAKE}"
@@ -47,7 +48,10 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
     ahead = [effect for effect in callable_next(view) if effect.id not in refused and effect.id not in stuck]
     wanted = {effect.id: requirement(view.policy, effect.tool, view.targets[effect.target_id].name) for effect in ahead}
     wrong = {effect.id: why for effect in ahead if (why := _why_ask(known, effect, wanted[effect.id]))}
-    asked = {effect_id: _ASKED.get(why, "voided") for effect_id, why in wrong.items()}
+    if denied := _denied_before(view, ahead, wrong):
+        refused |= denied
+        ahead = [effect for effect in ahead if effect.id not in denied]
+    asked = {effect.id: _ASKED.get(wrong[effect.id], "voided") for effect in ahead if effect.id in wrong}
     checks = [_integrity(known), _attempts(known), _code(known), _effects(known), _deadline(known), _identity(known)]
     checks += _disputes(known) + _retries(known, stuck, refused)
     for effect in ahead:
@@ -170,6 +174,12 @@ def _refused(known: Background) -> dict[UUID, str]:
             latest[member.effect_id] = member
     came_to = {effect: _came_to(member, states.get(member.wait_id)) for effect, member in latest.items()}
     return {effect: outcome for effect, outcome in came_to.items() if outcome in DEAD}
+
+
+def _denied_before(view: RunView, ahead: Sequence[EffectRow], wrong: Mapping[UUID, str]) -> dict[UUID, str]:
+    """Of the effects that nobody was asked about yet, those that people have denied under another name: they need not be asked."""
+    unasked = [effect for effect in ahead if _ASKED.get(wrong.get(effect.id, "")) == FIRST]
+    return {effect.id: Outcome.DENIED for effect in unasked if ports.approvals().denied(view, effect)}
 
 
 def _came_to(member: MemberRow, closed: SetState | None) -> str:

@@ -17,6 +17,9 @@ from ledger.domain.views import RunView
 from ledger.domain.waits import Asked
 from ledger.services.facts import Part
 
+FIRST = "asked"
+"""Why leave is asked for that nobody was asked for before."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -37,6 +40,9 @@ class Approvals(Protocol):
     def ask(self, draft: Draft, view: RunView, ask: Ask) -> Asked:
         """Open a request for the subject, or a new revision of its open or decided one. Answers by when it must be decided, or at once what
         people have said of the very same."""
+
+    def denied(self, view: RunView, effect: EffectRow, draft: Draft | None = None) -> bool:
+        """Did people deny the very same of this run, under whatever name? Its request may stand in the draft only."""
 
     def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
         """Withdraw the open requests of these effects (None: of the whole run)."""
@@ -61,6 +67,9 @@ class _Nobody:
         raise LedgerError(
             "grant-missing", "nobody can approve here: no approvals are installed", "Install the approvals app."
         )
+
+    def denied(self, view: RunView, effect: EffectRow, draft: Draft | None = None) -> bool:
+        return False
 
     def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
         return None

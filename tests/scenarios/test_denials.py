@@ -61,6 +61,15 @@ def test_what_was_denied_is_not_asked_again_under_another_name(story: Story) -> 
     assert story.effect("pay-once-more")["state"] == "withdrawn" and story.intact()
 
 
+def test_what_was_denied_is_refused_by_the_wake_too_when_nobody_was_asked_about_it(story: Story) -> None:
+    denied(story)
+    asked = story.request.pk
+    story.commit({"kind": "give_back", "transition": "issue"}, propose=[{**PAY, "name": "unasked"}])
+    assert story.wake() == "resume"
+    assert story.request.pk == asked and story.effect("unasked")["state"] == "withdrawn"
+    assert (story.effect("unasked")["cause"], story.intact()) == ("denied", True)
+
+
 def test_what_only_a_policy_denied_may_be_asked_once_people_are_to_decide(story: Story) -> None:
     story.world.policy(({"tool": "*", "verdict": "deny"},))
     story.begin()

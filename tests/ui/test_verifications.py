@@ -94,8 +94,8 @@ def test_progress_is_told_in_slices_and_the_polling_ends_with_the_check(world: W
 def test_the_history_says_what_was_verified_by_whom_and_names_the_chains_that_did_not(world: World) -> None:
     client = client_of(world.dora)
     assert "Nobody has had everything verified yet" in client.get(at(world, "history")).content.decode()
-    bad = world.start_run()
     completed(world)
+    bad = world.start_run()
     spoil(bad)
     everything(world)
     through(world, only(world))
