@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,13 @@ class Newcomer:
             f"{self.scene['console']}/api/v1{path}", headers=headers, trust_env=False
         ).json()
         return answer
+
+    def completes(self, run: str, seconds: float = 60) -> None:
+        """Wait for the run's end; an AssertionError that has its own words for why it isn't there yet."""
+        ends = time.monotonic() + seconds
+        while (now := self.api(f"/runs/{run}")["run"])["status"] != "completed":
+            assert time.monotonic() < ends, now["explanation"]
+            time.sleep(0.1)
 
     def approves(self, task: str) -> None:
         """Sign in as the approver and approve the card that says this."""
@@ -156,7 +164,7 @@ def test_the_python_agent_runs_as_written_and_refunds_once(newcomer: Newcomer) -
         _, started = newcomer.types(begin.split("\n", 1)[0] + "\n" + give)
         run = started["run"]["id"]
         newcomer.approves("3001")
-        until(lambda: newcomer.api(f"/runs/{run}")["run"]["status"] == "completed", "the run's end", 60)
+        newcomer.completes(run)
         (effect,) = newcomer.api(f"/effects?run={run}")["effects"]
         assert effect["state"] == "committed"
         paid = httpx.get(f"{newcomer.scene['payments']}/refunds", params={"key": effect["key"]}, trust_env=False)
