@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+from django.db import transaction
+
+from ledger.domain.errors import LedgerError
 from ledger.domain.identity import ALL, Caller, Emit, Scope, Verb
 from ledger.domain.starts import StartSpec
 from ledger.domain.targets import TargetSpec
@@ -64,17 +67,25 @@ class Kept:
 
 
 def seed(var: Path, payments_url: str) -> Kept:
-    """Make the tenant, or find it, with its targets at `payments_url`. Its runs come with `start_runs`, once workers have registered."""
+    """Make the tenant, or find it, with its targets at `payments_url`. Its runs come with `start_runs`, once workers have registered.
+
+    All of the tenant is there or nothing, and its passwords are written down before: whoever is killed here can start again.
+    Raises LedgerError `invalid` where the tenant is there and its passwords aren't.
+    """
     tenant = Tenant.objects.filter(slug=SLUG).first()
     path = var / "demonstration.json"
-    if tenant is not None and path.exists():
+    if tenant is None:
+        with transaction.atomic():
+            tenant = identity.open_tenant(SLUG, "Harbour Shop")
+            kept = _people(administration.command_line(tenant.pk), tenant)
+            _write(path, kept)
+    elif path.exists():
         kept = _read(path)
-        caller = administration.command_line(tenant.pk)
     else:
-        tenant = identity.open_tenant(SLUG, "Harbour Shop")
-        caller = administration.command_line(tenant.pk)
-        kept = _people(caller, tenant)
-        _write(path, kept)
+        raise LedgerError(
+            "invalid", f"the demonstration is there, and its passwords in {path.name} aren't", "Start over."
+        )
+    caller = administration.command_line(tenant.pk)
     for spec in _targets(payments_url):
         targets.register(caller, spec)
     return kept
