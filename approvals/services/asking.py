@@ -27,7 +27,7 @@ _GRANTED = (
 )
 _DENIED = (
     "e.run_id = h.run_id AND e.state = 'withdrawn' AND e.cause = 'denied'"
-    " AND EXISTS (SELECT 1 FROM approvals_request q WHERE q.subject_id = e.id AND q.state = 'denied')"
+    " AND EXISTS (SELECT 1 FROM approvals_request q WHERE q.run_id = h.run_id AND q.subject_id = e.id AND q.state = 'denied')"
 )
 _PARTS: Mapping[str, Part] = {
     "requests": Part(
