@@ -182,7 +182,11 @@ def _wake_round(scene: Scene, runs: list[Run]) -> list[int]:
     killed = []
     for run in runs:
         timer = scene.start_timer(run.chance.randint(1, WAKE_STATEMENTS[scene.kind]), run.chance.random() < 0.5)
-        if until(8, lambda timer=timer: timer.of_kind("point")):
+        # A wake with fewer statements gets past the point: then nothing is left to wait for, and what is ready must not wait for us.
+        until(
+            8, lambda timer=timer: timer.of_kind("point") or not any(one.head()["status"] == "waking" for one in runs)
+        )
+        if timer.of_kind("point"):
             run.notes["statement"] = place(timer)
             killed.append(timer.pid)
         timer.end(signal.SIGKILL)
