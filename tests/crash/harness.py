@@ -22,7 +22,8 @@ SLOTS = 20
 WAKE_STATEMENTS = {"postgres": 14, "sqlite": 110}
 """How many statements a wake has, from the one that takes it to the one that decides it."""
 WAKES_AT_ONCE = 6
-"""So few that a wake is killed once and not three times, which is a person's business."""
+DEATHS = 2
+"""Checkers of one wake that may die before the last one: with the third, a person gets the run, and rightly so."""
 APPLIED = frozenset({"b", "refused", "pending", "other"})
 """Points at which the target has acted when a first look may say "absent". Elsewhere absence is true, and must soon be believed."""
 MAIN_POINTS = ("a", "b", "c", "d")
@@ -181,6 +182,8 @@ def _wake_round(scene: Scene, runs: list[Run]) -> list[int]:
     _each(runs, lambda run: run.approve())
     killed = []
     for run in runs:
+        if any(_deaths(one) >= DEATHS for one in runs):
+            break
         timer = scene.start_timer(run.chance.randint(1, WAKE_STATEMENTS[scene.kind]), run.chance.random() < 0.5)
         # A wake with fewer statements gets past the point: then nothing is left to wait for, and what is ready must not wait for us.
         until(
@@ -198,6 +201,12 @@ def _wake_round(scene: Scene, runs: list[Run]) -> list[int]:
         run.trial.ended_at = time.time()
         run.record.close()
     return killed
+
+
+def _deaths(run: Run) -> int:
+    """How many checkers have begun the run's undecided wake."""
+    wakes = run.record.rows("ledger_wake", "run_id = %s AND state IN ('queued', 'checking')", run.trial.run)
+    return max((wake["attempt"] for wake in wakes), default=0)
 
 
 def judged(scene: Scene, point: str, runs: list[Run]) -> list[Finding]:
