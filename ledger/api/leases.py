@@ -17,13 +17,15 @@ from ledger.api.shapes.leases import ClaimAnswer, ClaimBody, HeartbeatAnswer, He
 from ledger.domain.identity import Caller
 from ledger.domain.leases import Offer
 from ledger.domain.runs import Fence
-from ledger.services import leases
+from ledger.services import bell, leases
 from ledger.services.packets import Packet
 
 router = Router(tags=["runs"], by_alias=True)
 
 LOOK_EVERY = 0.25
-"""Seconds between two looks of a waiting claim."""
+"""Seconds between two looks of a waiting claim that no bell calls."""
+LOOK_AFTER = 0.01
+"""Seconds between two looks of a waiting claim at least, however often the bell rings."""
 WAITING_AT_ONCE = 2
 """A waiting claim keeps a thread of the server; this many may wait in one process, the others get their answer after one more look."""
 _seats = BoundedSemaphore(WAITING_AT_ONCE)
@@ -44,14 +46,19 @@ def claim_runs(request: HttpRequest, body: ClaimBody) -> HttpResponse:
 
 def _wait_for(caller: Caller, offer: Offer, seconds: float) -> tuple[list[Packet], bool]:
     """Look until there is something or time is up; no transaction is open between two looks."""
+    if not seconds:
+        return leases.claim(caller, offer), True
+    heard = bell.heard()
     packets = leases.claim(caller, offer)
-    if packets or not seconds:
+    if packets:
         return packets, True
     seated = _seats.acquire(blocking=False)
     try:
         until = time.monotonic() + (seconds if seated else LOOK_EVERY)
-        while not packets and (left := until - time.monotonic()) > 0:
-            time.sleep(min(LOOK_EVERY, left))
+        while not packets and (left := until - (looked := time.monotonic())) > 0:
+            bell.wait(min(LOOK_EVERY, left), heard)
+            time.sleep(max(0.0, looked + LOOK_AFTER - time.monotonic()))
+            heard = bell.heard()
             packets = leases.claim(caller, offer)
         return packets, seated
     finally:

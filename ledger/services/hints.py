@@ -1,13 +1,16 @@
 """Hints: "there is something to do", sent to the queue after the commit, by the dotted name of a task.
 
-A hint carries nothing. Losing every one of them changes nothing but how soon the sweep finds the rows.
+A hint carries nothing. Losing every one of them changes nothing but how soon the sweep finds the rows. A process may do a wake itself, at
+once, instead of hinting at it (`serve`); what it can't take now goes to the queue.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
+from uuid import UUID
 
 import structlog
 from django.conf import settings
@@ -16,12 +19,15 @@ from django_q.tasks import async_task
 
 from ledger.domain.change import Change
 from ledger.domain.effects import EffectState
+from ledger.domain.runs import Status
 from ledger.domain.wakes import WakeState
+from ledger.services import bell
 
 COALESCED_SECONDS: Final = 0.2
 
 _log = structlog.get_logger(__name__)
 _sent: Final[dict[str, float]] = {}
+_served: Final[list[Callable[[UUID], bool]]] = []
 
 
 class Hint(StrEnum):
@@ -38,9 +44,24 @@ def after(change: Change) -> None:
     values = [(insert.table, insert.row.get("state")) for insert in change.inserts]
     values += [(move.table, move.set.get("state")) for move in change.moves]
     if ("wake", WakeState.QUEUED) in values:
-        send(Hint.WAKES)
+        _wake(change.stream.id)
     if ("effect", EffectState.UNKNOWN) in values:
         send(Hint.EFFECTS)
+    if change.head.get("status") == Status.READY and settings.RESUMEAPP_HINTS:
+        transaction.on_commit(bell.ring)
+
+
+def serve(wake: Callable[[UUID], bool]) -> None:
+    """Offer queued wakes to `wake` first, by the run's id after the commit; where it answers False, the queue is told. Called once a process."""
+    _served[:] = [wake]
+
+
+def _wake(run_id: UUID) -> None:
+    if not _served:
+        send(Hint.WAKES)
+    elif settings.RESUMEAPP_HINTS:
+        wake = _served[0]
+        transaction.on_commit(lambda: None if wake(run_id) else _send(Hint.WAKES))
 
 
 def send(hint: Hint) -> None:

@@ -6,11 +6,14 @@ import threading
 import time
 from uuid import uuid4
 
+import pytest
+from django.conf import settings
 from django.db import connection
 
 from ledger.api import leases
 from tests.api.conftest import Http, claim_body, commit_body, entries, refused
 from tests.clock import Clock
+from tests.patience import until
 from tests.world import World
 
 
@@ -62,6 +65,28 @@ def test_a_waiting_claim_gets_a_run_that_comes_meanwhile(http: Http, world: Worl
     waiter.start()
     http.start()
     waiter.join(timeout=20)
+    assert found == [200] and time.monotonic() - began < 15
+
+
+def test_a_waiting_claim_is_called_by_the_bell_before_its_next_look(
+    http: Http, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "RESUMEAPP_HINTS", True)
+    monkeypatch.setattr(leases, "LOOK_EVERY", 3600)
+    found: list[int] = []
+
+    def wait() -> None:
+        try:
+            found.append(Http(world.secret).post("/runs/claim", claim_body(wait_seconds=30)).status_code)
+        finally:
+            connection.close()
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    until(lambda: leases._seats._value < leases.WAITING_AT_ONCE, "the claim to wait")  # type: ignore[attr-defined]
+    began = time.monotonic()
+    http.start()
+    waiter.join(timeout=30)
     assert found == [200] and time.monotonic() - began < 15
 
 
