@@ -129,7 +129,7 @@ def _side_by_side(scene: Scene, point: str, seeds: range) -> tuple[list[Run], li
                 return
             run = run_trial(scene, slot, point, seed)
             done.append(run)
-            if run.error:
+            if run.error or run.unfinished:
                 # What this trial left unfinished would be taken up by the next one's workers, and judged as theirs.
                 (slot,) = scene.fresh_slots(1)
 

@@ -38,6 +38,7 @@ class Run:
     kills: list[int] = field(default_factory=list)
     fault: str = ""
     error: str = ""
+    unfinished: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
 
     # What goes on
@@ -376,5 +377,6 @@ def run_trial(scene: Scene, slot: Slot, point: str, seed: int) -> Run:
     finally:
         run.collect()
         run.trial.ended_at = time.time()
+        run.unfinished = run.head()["status"] not in run.trial.ends
         run.record.close()
     return run
