@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,12 @@ def _write(rows: list[dict[str, Any]], *, partly: bool) -> None:
     """A part of the figures replaces those of the same names; a whole run replaces all."""
     RESULT.parent.mkdir(exist_ok=True)
     kept = json.loads(RESULT.read_text()) if partly and RESULT.exists() else []
-    found = {row["name"]: row for row in [*kept, *rows]}
+    made = {
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+    }
+    found = {row["name"]: row for row in [*kept, *({**row, **made} for row in rows)]}
     RESULT.write_text(json.dumps(list(found.values()), indent=1) + "\n")
     print(f"{len(rows)} figures in {RESULT}", file=sys.stderr)
 

@@ -259,7 +259,9 @@ VERBS = {
     "commit with effect and wait": Verb("running", commit_whole, http_commit_whole),
     "claim": Verb("ready", claim, http_claim),
     "permit + settle": Verb("proposed", permit, http_permit),
+    "permit + settle of an approved call": Verb("approved", permit, http_permit),
     "event": Verb("waiting", event, http_event),
     "wake": Verb("waking", wake, None),
+    "wake after an approval": Verb("voted", wake, None),
     "decide": Verb("asked", decided, http_decide, most=400),
 }

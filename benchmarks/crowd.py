@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from uuid import UUID, uuid4
 
+import orjson
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -20,18 +21,25 @@ from benchmarks.figures import Figure, percentile
 from benchmarks.loader import Copies, golden, load
 from benchmarks.scene import WORKFLOW, Scene, Seat
 from benchmarks.wire import Inside, Wire
-from benchmarks.worker import work
+from benchmarks.worker import WAIT, work
 from benchmarks.yard import Yard
+from ledger.engine import sweep
+from ledger.services import meetings
 from tests.postgres import PostgresServer
 
 ASKED = 1_000
 STATE = 1024
 SETTLED = 5.0
 """Seconds that processes get before their rest is measured."""
-RESTED = 10.0
+RESTED = 30.0
 PATIENCE = 20
-FEWEST = 20
+FEWEST = 200
 """Times that a meeting is measured at least."""
+SWEEPS = 5
+LEASE = 1
+"""Seconds for which a worker that is about to die has a run."""
+DEATHS, LIVES = 3, 10
+"""Runs whose workers die, and how often each is claimed: nobody may have it once more."""
 
 
 def figures(waiting: int) -> dict[str, str]:
@@ -42,6 +50,8 @@ def figures(waiting: int) -> dict[str, str]:
         "rest": f"rest with {waiting:,} waiting",
         "event": f"event to packet among {waiting:,} waiting",
         "approval": f"approval to packet among {waiting:,} waiting",
+        "death": f"a worker's death to packet among {waiting:,} waiting, less its lease",
+        "sweep": f"whole sweep among {waiting:,} waiting",
     }
 
 
@@ -105,6 +115,10 @@ def measure(
                 yield _page(name, path, port, crowd.seat, seconds)
         if "event" in named or "approval" in named:
             yield from _all_meetings(named, crowd, port, seconds * 5)
+        if "death" in named:
+            yield _deaths(named["death"], crowd, port)
+    if "sweep" in named:
+        yield _sweep(named["sweep"])
 
 
 def _items(copies: Copies) -> list[Item]:
@@ -121,10 +135,21 @@ def _rest(name: str, pid: int, server: PostgresServer) -> Figure:
         (after - first) / RESTED * 100
         for after, first in zip((processes.cpu_of(pid), processes.cpu_of(database)), before, strict=True)
     )
-    memory = processes.memory_of(pid)
-    return Figure(
-        name, memory_mb=memory, core_percent=own, note=f"{memory:.0f} MB, {own:.1f} % of a core, PostgreSQL {its:.1f} %"
-    )
+    memory, served = processes.memory_of(pid), processes.memory_of(database)
+    note = f"{memory:.0f} MB, {own:.1f} % of a core; PostgreSQL {served:.0f} MB, {its:.1f} %"
+    return Figure(name, memory_mb=memory, core_percent=own, note=note)
+
+
+def _sweep(name: str) -> Figure:
+    """What a process does when it begins and every ten minutes: the sweep with its look at all that waits, however old."""
+    times = []
+    for _ in range(SWEEPS):
+        looks = meetings.Looks()
+        began = time.perf_counter()
+        looks.unmet(sweep.BATCH)
+        sweep.sweep()
+        times.append(time.perf_counter() - began)
+    return Figure(name, p50=percentile(times, 0.5), p99=max(times) * 1000, calls=SWEEPS)
 
 
 # Pages ------------------------------------------------------------------------------------------
@@ -151,6 +176,7 @@ def _page(name: str, path: str, port: int, seat: Seat, seconds: float) -> Figure
         p50=percentile(times, 0.5),
         p99=percentile(times, 0.99),
         trips=len(caught),
+        calls=len(times),
     )
 
 
@@ -209,4 +235,21 @@ def _meetings(name: str, begins: Iterator[Begin], end: Connection, seconds: floa
         times.append(at - began)
         if at > until and len(times) >= FEWEST:
             break
-    return Figure(name, p50=percentile(times, 0.5), p99=percentile(times, 0.99), note=f"{len(times)} times")
+    return Figure(name, p50=percentile(times, 0.5), p99=percentile(times, 0.99), calls=len(times))
+
+
+def _deaths(name: str, crowd: Crowd, port: int) -> Figure:
+    """From the end of the lease of a worker that never renewed it until the next one holds the packet; each run is taken till it is blocked."""
+    times: list[float] = []
+    wire = Wire(port, crowd.seat.agent)
+    claim = {**claim_body(uuid4()), "lease_seconds": LEASE, "wait_seconds": WAIT}
+    for item in crowd.waiting[-DEATHS:]:
+        expect(wire.send("POST", "/api/v1/events", event_body(item, STATE), STRUCTURED), 202)
+        taken = None
+        for _ in range(LIVES):
+            packets = orjson.loads(expect(wire.send("POST", "/api/v1/runs/claim", claim), 200))["packets"]
+            assert [packet["run"]["id"] for packet in packets] == [str(item.run_id)], packets
+            if taken is not None:
+                times.append(time.monotonic() - taken - LEASE)
+            taken = time.monotonic()
+    return Figure(name, p50=percentile(times, 0.5), p99=percentile(times, 0.99), calls=len(times))

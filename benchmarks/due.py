@@ -19,7 +19,7 @@ from ledger.services import facts
 
 LONGEST = 60.0
 """Seconds after which what is left counts as left behind."""
-HEAD_START = timedelta(seconds=15)
+HEAD_START = timedelta(seconds=30)
 
 
 def names(count: int) -> list[str]:
@@ -37,17 +37,22 @@ def measure(count: int, logs: Path, yard: Yard) -> Iterator[Figure]:
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
         rate = yard.measure()
-        began = max(now + HEAD_START, facts.read().now)
+        began = now + HEAD_START
+        if facts.read().now >= began:
+            raise AssertionError(
+                f"{count:,} waits weren't loaded in {HEAD_START}: they were due before they were all there"
+            )
+        before = _one("SELECT count(*) FROM ledger_decision")
         time.sleep((began - facts.read().now).total_seconds())
         left, until = count, time.monotonic() + LONGEST
         while left and time.monotonic() < until:
             time.sleep(0.25)
-            left = count - _one("SELECT count(*) FROM ledger_decision")
+            left = count + before - _one("SELECT count(*) FROM ledger_decision")
     yield _figure(count, began, left, rate)
 
 
 def _figure(count: int, began: datetime, left: int, rate: float) -> Figure:
-    last = _one("SELECT max(decided_at) FROM ledger_decision")
+    last = _one("SELECT max(decided_at) FROM ledger_decision WHERE decided_at >= %s", began)
     took = max((last - began).total_seconds(), 0.001) if last else LONGEST
     per_second = (count - left) / took
     return Figure(
@@ -56,13 +61,15 @@ def _figure(count: int, began: datetime, left: int, rate: float) -> Figure:
         per_second=per_second,
         p50=_late(began, 0.5),
         p99=_late(began, 0.99),
+        calls=count - left,
         note=f"{left} left after {LONGEST:.0f} s" if left else f"all in {took:.1f} s",
     )
 
 
 def _late(began: datetime, part: float) -> float | None:
     """How long after they were due they were decided, in milliseconds."""
-    found = _one("SELECT percentile_disc(%s) WITHIN GROUP (ORDER BY decided_at) FROM ledger_decision", part)
+    sql = "SELECT percentile_disc(%s) WITHIN GROUP (ORDER BY decided_at) FROM ledger_decision WHERE decided_at >= %s"
+    found = _one(sql, part, began)
     return (found - began).total_seconds() * 1000 if found else None
 
 

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from benchmarks.wanted import verdict
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A row. `ratio` is what was completed per second, divided by the yardstick's; p50, p99 and `cpu_ms` (Python's, of one call) are in milliseconds;
-    `trips` are statements of one call; `core_percent` is of one core. None where a figure has no such number; `note` says what else was seen."""
+    `trips` are the most statements of one call; `calls` is how many single calls the percentiles are of; `core_percent` is of one core. None where a
+    figure has no such number; `note` says what else was seen."""
 
     name: str
     ratio: float | None = None
@@ -19,6 +22,7 @@ class Figure:
     p99: float | None = None
     cpu_ms: float | None = None
     trips: int | None = None
+    calls: int | None = None
     memory_mb: float | None = None
     core_percent: float | None = None
     note: str = ""
@@ -40,6 +44,7 @@ COLUMNS = (
     ("p99", "p99 ms", ",.2f"),
     ("cpu_ms", "CPU ms", ".2f"),
     ("trips", "trips", "d"),
+    ("calls", "calls", ",d"),
 )
 
 
@@ -52,7 +57,7 @@ def cell(row: dict[str, Any], column: str, form: str) -> str:
 def line(row: dict[str, Any]) -> str:
     """One row for a terminal."""
     cells = "".join(f"{cell(row, name, form):>10}" for name, _, form in COLUMNS)
-    return f"{row['name']:42}{cells}  {row['note']}".rstrip()
+    return f"{row['name']:42}{cells}  {'; '.join(filter(None, (row['note'], verdict(row))))}".rstrip()
 
 
 def heading() -> str:
@@ -62,10 +67,10 @@ def heading() -> str:
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """The table for the documentation."""
     lines = [
-        "| | " + " | ".join(title for _, title, _ in COLUMNS) + " | |",
-        "| --- |" + " ---: |" * len(COLUMNS) + " --- |",
+        "| | " + " | ".join(title for _, title, _ in COLUMNS) + " | | wanted |",
+        "| --- |" + " ---: |" * len(COLUMNS) + " --- | --- |",
     ]
     for row in rows:
         cells = " | ".join(cell(row, name, form) for name, _, form in COLUMNS)
-        lines.append(f"| {row['name']} | {cells} | {row['note']} |")
+        lines.append(f"| {row['name']} | {cells} | {row['note']} | {verdict(row)} |")
     return "\n".join(lines)

@@ -12,6 +12,9 @@ from uuid import UUID, uuid4
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
 
+from approvals.domain.decisions import EntryPoint, Receipt
+from approvals.models import ApprovalRequest
+from approvals.services.decisions import decide
 from benchmarks.loader import WORD
 from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import ProposalSpec
@@ -168,15 +171,29 @@ class Scene:
         proposal = _proposal("payments.refund", "payments")
         return self._waits(size, MemberSpec(MemberKind.APPROVAL, effect="note"), proposal)
 
-    def _waits(self, size: int, member: MemberSpec, *propose: ProposalSpec) -> UUID:
+    def voted(self, size: int) -> UUID:
+        """Its payment is approved: a wake is due."""
+        run_id = self.asked(size)
+        request = ApprovalRequest.objects.of(self.seat.tenant_id).get(run_id=run_id)
+        digest, person = bytes(request.digest), User.objects.get(pk=self.seat.person_id)
+        decide(person, request.pk, "approve", "", digest, request.revision, EntryPoint.API, Receipt(digest, "api/1"))
+        return run_id
 
+    def approved(self, size: int) -> UUID:
+        """In a worker's hands, cleared for a transition with targets, with a payment that a person approved."""
+        run_id = self.voted(size)
+        if str(wakes.run(run_id)) != "resume":
+            raise AssertionError("the golden run wasn't cleared")
+        self._claim(run_id)
+        return run_id
+
+    def _waits(self, size: int, member: MemberSpec, *propose: ProposalSpec) -> UUID:
         run_id = self.running(size)
         wait = WaitSpec(SetMode.ANY, (member,), timedelta(days=7))
-        self._commit(run_id, size, NextKind.WAIT, "step", wait, *propose)
+        self._commit(run_id, size, NextKind.WAIT, "issue" if propose else "step", wait, *propose)
         return run_id
 
     def _claim(self, run_id: UUID) -> None:
-
         offer = Offer(uuid4(), "bench", "bench", {WORKFLOW: (VERSION,)}, 1, 3600)
         if [packet.run.id for packet in leases.claim(self.caller, offer)] != [run_id]:
             raise AssertionError("another run was ready")
@@ -184,7 +201,6 @@ class Scene:
     def _commit(
         self, run_id: UUID, size: int, kind: NextKind, transition: str, wait: WaitSpec | None, *propose: ProposalSpec
     ) -> None:
-
         head = RunHead.objects.of(self.seat.tenant_id).get(run_id=run_id)
         spec = checkpoints.CommitSpec(
             Fence(head.fence_epoch, head.fence_count),
@@ -200,13 +216,11 @@ class Scene:
 
 
 def _proposal(tool: str, target: str) -> ProposalSpec:
-
     return ProposalSpec("note", tool, target, "", PAYLOAD)
 
 
 def _session(person: User) -> str:
     """A session as signing in makes one."""
-
     store = SessionStore()
     store[SESSION_KEY] = str(person.pk)
     store[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
@@ -216,5 +230,6 @@ def _session(person: User) -> str:
 
 
 GOLDEN: Final[dict[str, Callable[[Scene, int], UUID]]] = {
-    name: getattr(Scene, name) for name in ("ready", "running", "proposed", "waiting", "timed", "waking", "asked")
+    name: getattr(Scene, name)
+    for name in ("ready", "running", "proposed", "waiting", "timed", "waking", "asked", "voted", "approved")
 }

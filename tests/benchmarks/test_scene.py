@@ -46,7 +46,7 @@ def items(made: Golden, count: int, first: int) -> list[Item]:
 def test_each_verb_acts_on_loaded_runs_and_their_records_verify(scene: Made, name: str, place: str) -> None:
     verb = VERBS[name]
     if verb.over_http is None and place == "http":
-        assert name == "wake"
+        assert name.startswith("wake")
         return
     made, known = scene
     some = items(known[verb.golden], 4, 1_000 * (list(VERBS).index(name) + 1) + 100 * (place == "http"))
