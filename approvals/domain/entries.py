@@ -161,7 +161,7 @@ def _reports(told: Told) -> Iterator[str]:
         elif kind == "late":
             yield f"late report “{words(answer)}”, kept as evidence"
         if line.fields.get("reference"):
-            yield f"reference {line.fields['reference']}"
+            yield "with the target’s own reference"
 
 
 def _lease(told: Told) -> Iterator[str]:
@@ -175,7 +175,7 @@ def _permit(told: Told) -> Iterator[str]:
     if fields.get("grant_id"):
         yield "under a person’s approval"
     if fields.get("precondition"):
-        yield f"only if still at version {fields['precondition']}"
+        yield "only if still at the version that was seen"
 
 
 def _wait(told: Told) -> Iterator[str]:

@@ -56,6 +56,7 @@ class Revision(Record):
 
     RECORD = "revision"
     APPEND_ONLY = True
+    COMMITTED = frozenset({"requirement", "requirement_digest"})
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="revisions", null=True)
@@ -81,6 +82,7 @@ class Vote(Record):
 
     RECORD = "vote"
     APPEND_ONLY = True
+    COMMITTED = frozenset({"renderer", "groups"})
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="votes", null=True)

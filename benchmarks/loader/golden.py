@@ -11,7 +11,7 @@ from uuid import UUID
 
 import orjson
 
-from ledger.domain.canonical import parse_time, rfc3339
+from ledger.domain.canonical import canonical, commit, parse_time, plain, rfc3339
 from ledger.models.tables import Table, tables
 from ledger.services import facts
 from ledger.services.facts import Part, Row
@@ -35,6 +35,14 @@ class Golden:
     ids: Sequence[UUID]
     times: Sequence[datetime]
     slots: Mapping[str, str]
+    texts: Sequence[bytes]
+    """The canonical bytes of every value that entries hold as a commitment only."""
+
+    @property
+    def salt(self) -> bytes:
+        """The run's own."""
+        salt: bytes = self.rows["run_head"][0]["salt"]
+        return salt
 
     def templates(self, texts: Iterable[str]) -> list[str]:
         """Texts for %-formatting with the values of a copy. Longest first, so that a digest isn't taken for its own beginning."""
@@ -57,6 +65,7 @@ def golden(run_id: UUID) -> Golden:
     entries = read.many("entries")
     bodies = {row["id"]: row for row in _bodies(entries)}
     ids = list(dict.fromkeys([*_keys(rows), *bodies]))
+    texts = list(dict.fromkeys(_texts(rows)))
     shown = {value for row in _flat(rows) for value in row.values() if isinstance(value, datetime)}
     times = sorted(
         shown | {parse_time(text, "at") for entry in entries for text in TIME.findall(entry["content"].decode())}
@@ -69,7 +78,8 @@ def golden(run_id: UUID) -> Golden:
         entries=entries,
         ids=ids,
         times=times,
-        slots=_slots(ids, times, rows, bodies, entries),
+        slots=_slots(ids, times, rows, bodies, entries) | _salted(rows["run_head"][0]["salt"], texts),
+        texts=texts,
     )
 
 
@@ -124,6 +134,19 @@ def _slots(
     # Wake checks tell digests by their beginnings.
     found |= {digest.hex()[:16]: f"{name}_short" for digest, name in digests.items()}
     found |= {row["key"]: f"key{number}" for number, row in enumerate(rows["effect"])}
+    return found
+
+
+def _texts(rows: Mapping[str, Sequence[Row]]) -> Iterator[bytes]:
+    for record, some in rows.items():
+        for name in sorted(tables()[record].committed):
+            yield from (canonical(plain(row[name])) for row in some if row[name] not in (None, ""))
+
+
+def _salted(salt: bytes, texts: Sequence[bytes]) -> dict[str, str]:
+    """The run's salt, and what it makes of each text."""
+    found = {salt.hex(): "salt"}
+    found |= {commit(salt, text).hex(): f"text{number}" for number, text in enumerate(texts)}
     return found
 
 

@@ -39,6 +39,7 @@ class Press:
         self.bodies = list(golden.bodies.values())
         self.contents = golden.templates(body["content"].decode() for body in self.bodies)
         self.entries = golden.templates(entry["content"].decode() for entry in golden.entries)
+        self.texts = golden.templates(text.decode() for text in golden.texts)
         self.checkpoints = sorted(golden.rows["checkpoint"], key=lambda row: row["seq"])
         self.effects = [facts.load(EffectRow, row) for row in golden.rows["effect"]]
         targets = facts.read(targets=Part("target", "t.tenant_id = %s", (golden.tenant_id,), many=True))
@@ -50,19 +51,22 @@ class Press:
     def stamp(self, word: str, shift: timedelta) -> Stamp:
         """A copy under a word as long as the golden one's, with every time shifted."""
         ids = [new_id(at + shift) for at in self.minted]
-        return self._stamp(word, shift, ids, lambda _: secrets.token_bytes(SALT_BYTES))
+        return self._stamp(word, shift, ids, secrets.token_bytes(SALT_BYTES), lambda _: secrets.token_bytes(SALT_BYTES))
 
     def prove(self) -> None:
         """Stamp the golden run with what it has itself: each digest must be what services wrote. Raises ValueError for any other."""
         golden = self.golden
-        made = self._stamp(WORD, timedelta(0), list(golden.ids), lambda number: self.bodies[number]["salt"])
+        own = list(golden.ids)
+        made = self._stamp(WORD, timedelta(0), own, golden.salt, lambda number: self.bodies[number]["salt"])
         wrong = [name for text, name in golden.slots.items() if made.values[name] != text]
         if wrong or made.entries != [entry["content"] for entry in golden.entries]:
             raise ValueError(
                 f"a copy of this run would not be what services write: {', '.join(sorted(wrong)) or 'entries'}"
             )
 
-    def _stamp(self, word: str, shift: timedelta, ids: list[UUID], salt: Callable[[int], bytes]) -> Stamp:
+    def _stamp(
+        self, word: str, shift: timedelta, ids: list[UUID], of_run: bytes, salt: Callable[[int], bytes]
+    ) -> Stamp:
         if len(word) != len(WORD):
             raise ValueError(f"a copy's word has {len(WORD)} characters, as the golden run's")
         values: Values = {"word": word}
@@ -80,6 +84,7 @@ class Press:
         run_id = ids[self.number[self.golden.run_id]]
         self._checkpoints(values, run_id, ids, commitments)
         self._effects(values, ids, commitments)
+        self._texts(values, of_run)
         return Stamp(run_id, values, contents, self._entries(values))
 
     def _checkpoints(self, values: Values, run_id: UUID, ids: list[UUID], commitments: list[bytes]) -> None:
@@ -110,6 +115,12 @@ class Press:
             subject = replace(subject_of(effect, self.targets[effect.target_id]), key=key, request_commitment=request)
             values[f"key{number}"] = key
             _digest(values, f"subject{number}", subject_digest(subject))
+
+    def _texts(self, values: Values, salt: bytes) -> None:
+        """What entries say of texts under the copy's salt. Last: a text may name any other value."""
+        values["salt"] = salt.hex()
+        for number, text in enumerate(self.texts):
+            values[f"text{number}"] = commit(salt, (text % values).encode()).hex()
 
     def _entries(self, values: Values) -> list[bytes]:
         """The entries' contents; their digests, each linked to the one before, go to the values."""

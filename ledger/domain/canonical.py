@@ -187,6 +187,15 @@ def _plain(value: Any) -> bool:
     return True
 
 
+_MEDIA = re.compile(r"[a-z0-9][a-z0-9.+-]{0,38}/[a-z0-9][a-z0-9.+-]{0,38}")
+
+
+def media_type(text: str) -> str:
+    """The kind of some bytes without its parameters, which are anybody's text; `application/octet-stream` for what is no kind."""
+    kind = text.partition(";")[0].strip().lower()
+    return kind if _MEDIA.fullmatch(kind) else "application/octet-stream"
+
+
 def commit(salt: bytes, content: bytes) -> bytes:
     """SHA-256(salt ‖ content): 32 bytes."""
     return hashlib.sha256(salt + content).digest()

@@ -24,9 +24,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stream:
+    """`salt` is what its entries commit to texts with; None once it is erased."""
+
     kind: Kind
     id: UUID
     tenant: UUID
+    salt: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Note:
     """What the same transaction does beside the record (a membership, a permission): ids and codes, for the entry alone."""
 
     object: str
-    fields: Mapping[str, Any]
+    fields: Mapping[str, UUID | StrEnum | bool]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -68,8 +69,8 @@ class Draft:
                 return
         self._moves[(table, key)] = Move(table, key, dict(expect), values)
 
-    def note(self, table: str, key: UUID, **fields: Any) -> None:
-        """List in the entry what the same transaction does to a row beside the record: ids and codes only."""
+    def note(self, table: str, key: UUID, **fields: UUID | StrEnum | bool) -> None:
+        """List in the entry what the same transaction does to a row beside the record: ids and codes, never a text."""
         self._notes.append(Note(f"{table}:{key}", fields))
 
     def empty(self) -> bool:

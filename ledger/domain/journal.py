@@ -8,29 +8,35 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ledger.domain.canonical import PLAIN, canonical, plain, rfc3339
+from ledger.domain.canonical import PLAIN, canonical, commit, plain, rfc3339
 from ledger.domain.change import Change, Kind
 
 FORMAT = 1
 GENESIS = bytes(32)
 HEAD_TABLE = {Kind.RUN: "run_head", Kind.TENANT: "tenant_head"}
 
-Journalled = Callable[[str], frozenset[str]]
-"""For a table's record name: the attribute names that its rows carry in the journal."""
+
+@dataclass(frozen=True, slots=True)
+class Journalled:
+    """The attributes that a table's rows carry in the journal: `names` all of them, `committed` those that are there as commitments."""
+
+    names: frozenset[str]
+    committed: frozenset[str] = frozenset()
 
 
-def entry(change: Change, journalled: Journalled) -> bytes:
+def entry(change: Change, journalled: Callable[[str], Journalled]) -> bytes:
     """The canonical bytes of the change's entry, with every row that it inserts or moves."""
+    salt = change.stream.salt
     changes: list[dict[str, Any]] = []
     for insert in change.inserts:
-        fields = _fields(insert.row, journalled(insert.table))
+        fields = _fields(insert.row, journalled(insert.table), salt)
         changes.append(_line(insert.table, row_key(insert.table, insert.row), None, fields))
     for move in change.moves:
-        fields = _fields(move.set, journalled(move.table))
+        fields = _fields(move.set, journalled(move.table), salt)
         changes.append(_line(move.table, move.key, move.expect.get("state"), fields))
     if change.head:
         table = HEAD_TABLE[change.stream.kind]
-        changes.append(_line(table, change.stream.id, None, _fields(change.head, journalled(table))))
+        changes.append(_line(table, change.stream.id, None, _fields(change.head, journalled(table), salt)))
     for note in change.notes:
         changes.append({"object": note.object, "fields": plain(note.fields)})
     return canonical(
@@ -47,8 +53,23 @@ def entry(change: Change, journalled: Journalled) -> bytes:
     )
 
 
-def _fields(row: Mapping[str, Any], keep: frozenset[str]) -> dict[str, Any]:
-    return {name: value if type(value) in PLAIN else plain(value) for name, value in row.items() if name in keep}
+def _fields(row: Mapping[str, Any], keep: Journalled, salt: bytes | None) -> dict[str, Any]:
+    fields = {
+        name: value if type(value) in PLAIN else plain(value) for name, value in row.items() if name in keep.names
+    }
+    for name in keep.committed & fields.keys():
+        fields[name] = committed(fields[name], salt)
+    return fields
+
+
+def committed(value: Any, salt: bytes | None) -> str | None:
+    """How a value that somebody words as they like stands in an entry: SHA-256(salt ‖ its canonical bytes), in hexadecimal.
+
+    Nothing stays nothing: None and the empty text are what they are. A stream whose salt was erased says nothing of a value any more.
+    """
+    if value == "":
+        return ""
+    return None if value is None or salt is None else commit(salt, canonical(value)).hex()
 
 
 ROW_KEYS = {"run_head": "run_id", "tenant_head": "tenant_id", "lease": "run_id"}

@@ -164,6 +164,7 @@ class Head:
     asks: int
     moved_at: datetime
     ended_at: datetime | None
+    salt: bytes | None
 
     @property
     def fence(self) -> Fence:

@@ -12,6 +12,8 @@ from ledger.domain.errors import LedgerError
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,79}")
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
+CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]*")
+"""How effects, tools and targets are named: nothing that could be a sentence."""
 CONFLICT_ACTIONS = ("ask_again", "replan", "hand_off")
 
 
@@ -44,7 +46,8 @@ class VersionSpec:
 def check(type_name: str, version: str, spec: VersionSpec) -> None:
     """Refuse a registration that no run could follow. Raises LedgerError `invalid` with the place."""
     _named(NAME, type_name, "the workflow's name", "lower-case letters, digits, - and _")
-    _named(VERSION, version, "the version", "letters, digits, . _ + and -")
+    for each in (version, *spec.takes_over_from):
+        _named(VERSION, each, "the version", "letters, digits, . _ + and -")
     if not spec.transitions:
         raise _invalid("transitions is empty", "Declare at least the initial transition.")
     if spec.initial not in spec.transitions:
@@ -64,8 +67,11 @@ def _check_transition(name: str, declared: Mapping[str, Any], transitions: Mappi
         )
     for field in ("targets", "tools"):
         value = declared.get(field, [])
-        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-            raise _invalid(f"transition {name}: {field} isn't a list of names", "Send a list of strings.")
+        if not isinstance(value, list) or not all(isinstance(item, str) and CODE.fullmatch(item) for item in value):
+            raise _invalid(
+                f"transition {name}: {field} isn't a list of names",
+                "Send a list of codes: letters, digits, and . _ : / - after the first of them.",
+            )
     conflict = declared.get("on_conflict", ["ask_again"])
     if not isinstance(conflict, list) or not conflict or conflict[0] not in CONFLICT_ACTIONS:
         raise _invalid(f"transition {name}: on_conflict isn't known", f"Use one of {', '.join(CONFLICT_ACTIONS)}.")

@@ -14,6 +14,7 @@ class PolicyVersion(Record):
 
     RECORD = "policy_version"
     APPEND_ONLY = True
+    COMMITTED = frozenset({"rules", "digest"})
 
     id = record_id()
     number = models.IntegerField()
@@ -31,6 +32,7 @@ class Grant(Record):
     """A person's or the policy's leave for one subject, bound to its digest. `use_by` counts from the approval."""
 
     RECORD = "grant"
+    COMMITTED = frozenset({"requirement_digest"})
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="grants", null=True)

@@ -85,12 +85,15 @@ class TenantModel(models.Model):
 class Record(TenantModel):
     """A table of the record: written by the one writer only.
 
-    `RECORD` is its name in Changes and journal entries; `UNJOURNALLED` names the attributes that never enter an entry (free text, bytes);
-    `APPEND_ONLY` tables carry triggers against UPDATE, DELETE and TRUNCATE.
+    `RECORD` is its name in Changes and journal entries; `UNJOURNALLED` names the attributes that never enter an entry (bytes, signs of life, what a
+    body commits already); `COMMITTED` those that enter it only as a commitment under the salt of the entry's stream: whatever somebody outside
+    words as they like. All others are ids, codes, numbers, times and digests, which stand in the unerasable chain as they are. `APPEND_ONLY` tables
+    carry triggers against UPDATE, DELETE and TRUNCATE.
     """
 
     RECORD: ClassVar[str]
     UNJOURNALLED: ClassVar[frozenset[str]] = frozenset()
+    COMMITTED: ClassVar[frozenset[str]] = frozenset()
     APPEND_ONLY: ClassVar[bool] = False
 
     class Meta(TenantModel.Meta):
@@ -100,6 +103,17 @@ class Record(TenantModel):
 def record_id() -> models.UUIDField[UUID, UUID]:
     """A primary key that the service mints: time-ordered, so that indexes stay local."""
     return models.UUIDField(primary_key=True)
+
+
+def stream_salt() -> models.BinaryField[bytes | None, bytes | None]:
+    """The salt under which a stream's entries commit to texts: minted when the stream opens, erased with what it covers, never in an entry."""
+    return models.BinaryField(max_length=16, null=True)
+
+
+def salted_or_erased(name: str) -> models.CheckConstraint:
+    """A named CHECK that a stream has its salt until it is erased."""
+    whole = models.Q(salt__isnull=False, erased_at__isnull=True)
+    return models.CheckConstraint(condition=whole | models.Q(salt__isnull=True, erased_at__isnull=False), name=name)
 
 
 def within(field: str, values: Any, name: str) -> models.CheckConstraint:

@@ -61,6 +61,7 @@ class WorkflowVersion(Record):
 
     RECORD = "workflow_version"
     APPEND_ONLY = True
+    COMMITTED = frozenset({"state_schema", "transitions", "dependencies", "digest"})
 
     id = record_id()
     workflow = models.ForeignKey(WorkflowType, on_delete=models.PROTECT, related_name="versions")
@@ -82,6 +83,7 @@ class WorkflowVersion(Record):
 class Checkpoint(Record):
     RECORD = "checkpoint"
     APPEND_ONLY = True
+    COMMITTED = frozenset({"code_version", "artifacts", "idempotency_key"})
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="checkpoints")

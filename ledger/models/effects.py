@@ -13,6 +13,7 @@ class Target(Record):
     """A system outside, with what it guarantees. Times are in seconds."""
 
     RECORD = "target"
+    COMMITTED = frozenset({"base_url", "lookup", "observe", "material"})
 
     id = record_id()
     name = models.CharField(max_length=80)
@@ -39,6 +40,7 @@ class Effect(Record):
     dispute; the state stays what was recorded first."""
 
     RECORD = "effect"
+    COMMITTED = frozenset({"call_key", "tool_digest", "resource", "observed_version", "reference"})
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="effects")
@@ -96,10 +98,12 @@ class Effect(Record):
 
 
 class Permit(Record):
-    """Leave for one attempt of one call, written before the call."""
+    """Leave for one attempt of one call, written before the call, with what it stood on: the key and its scopes, the lease until when, the clearance,
+    the policy version in force, the grant where one was needed, and the tenant's sequence, which fixes people, rights and keys."""
 
     RECORD = "permit"
     APPEND_ONLY = True
+    COMMITTED = frozenset({"precondition"})
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="permits", db_index=False)
@@ -109,7 +113,11 @@ class Permit(Record):
     fence_count = models.IntegerField()
     worker_id = models.UUIDField()
     key_id = models.UUIDField()
+    scopes = models.JSONField(default=list)
+    lease_until = models.DateTimeField()
+    clearance_id = models.UUIDField()
     grant_id = models.UUIDField(null=True)
+    policy_id = models.UUIDField(null=True)
     policy_seq = models.BigIntegerField()
     precondition = models.CharField(max_length=200, blank=True)
     send_by = models.DateTimeField()
@@ -125,6 +133,7 @@ class EffectReport(Record):
 
     RECORD = "effect_report"
     APPEND_ONLY = True
+    COMMITTED = frozenset({"reference"})
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="reports", db_index=False)
@@ -156,6 +165,7 @@ class Observation(Record):
 
     RECORD = "observation"
     APPEND_ONLY = True
+    COMMITTED = frozenset({"resource", "version"})
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="observations")

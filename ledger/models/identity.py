@@ -9,7 +9,7 @@ from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, Group,
 from django.db import models
 from django.db.models.functions import Lower
 
-from ledger.models.base import Record, TenantModel, record_id
+from ledger.models.base import Record, TenantModel, record_id, salted_or_erased, stream_salt
 
 
 class UserManager(BaseUserManager["User"]):
@@ -73,14 +73,18 @@ class TenantHead(Record):
     """The head of a tenant's administration: its sequence is the version of everything administrative."""
 
     RECORD = "tenant_head"
+    UNJOURNALLED = frozenset({"salt"})
 
     tenant = models.OneToOneField(Tenant, on_delete=models.PROTECT, primary_key=True, related_name="head")
     head_seq = models.BigIntegerField()
     head_digest = models.BinaryField(max_length=32)
     epoch = models.IntegerField(default=0)
+    salt = stream_salt()
+    erased_at = models.DateTimeField(null=True)
 
     class Meta(Record.Meta):
         db_table = "ledger_tenant_head"
+        constraints = [salted_or_erased("tenant_head_salted_or_erased")]
 
 
 class Membership(TenantModel):
@@ -107,6 +111,7 @@ class TeamProfile(TenantModel):
 
 class Agent(Record):
     RECORD = "agent"
+    COMMITTED = frozenset({"name"})
 
     id = record_id()
     name = models.CharField(max_length=80)
@@ -126,6 +131,7 @@ class ApiKey(Record):
 
     RECORD = "api_key"
     UNJOURNALLED = frozenset({"last_used_at", "hash"})
+    COMMITTED = frozenset({"label", "emits"})
 
     id = record_id()
     prefix = models.CharField(max_length=16, unique=True)

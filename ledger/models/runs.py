@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from ledger.domain.runs import ClearanceState, Intent, Status
-from ledger.models.base import Record, record_id, within
+from ledger.models.base import Record, record_id, salted_or_erased, stream_salt, within
 
 
 class Run(Record):
@@ -15,6 +15,7 @@ class Run(Record):
     RECORD = "run"
     APPEND_ONLY = True
     UNJOURNALLED = frozenset({"task", "attributes", "text"})
+    COMMITTED = frozenset({"idempotency_key"})
 
     id = record_id()
     workflow = models.ForeignKey("ledger.WorkflowType", on_delete=models.PROTECT, related_name="runs")
@@ -41,6 +42,7 @@ class RunHead(Record):
     """The one row that is locked for everything that belongs to a run. `fence` is (restore epoch, counter)."""
 
     RECORD = "run_head"
+    UNJOURNALLED = frozenset({"salt"})
 
     run = models.OneToOneField(Run, on_delete=models.PROTECT, primary_key=True, related_name="head")
     workflow = models.ForeignKey("ledger.WorkflowType", on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -60,10 +62,13 @@ class RunHead(Record):
     asks = models.IntegerField(default=0)
     moved_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
+    salt = stream_salt()
+    erased_at = models.DateTimeField(null=True)
 
     class Meta(Record.Meta):
         db_table = "ledger_run_head"
         constraints = [
+            salted_or_erased("run_head_salted_or_erased"),
             within("status", Status, "run_status_known"),
             within("intent", Intent, "run_intent_known"),
             models.CheckConstraint(

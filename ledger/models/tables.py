@@ -13,6 +13,7 @@ import orjson
 from django.apps import apps
 from django.db import models
 
+from ledger.domain.journal import Journalled
 from ledger.models.base import Record
 
 
@@ -43,6 +44,9 @@ class Table:
     """The names of all columns, and their holes, in SQL."""
     defaults: Mapping[str, Any]
     journalled: frozenset[str]
+    """What its rows carry in the journal, as it is or as a commitment."""
+    committed: frozenset[str]
+    """Those of which only a commitment under the stream's salt enters an entry."""
 
     @property
     def append_only(self) -> bool:
@@ -66,9 +70,10 @@ def tables() -> Mapping[str, Table]:
     return found
 
 
-def journalled(record: str) -> frozenset[str]:
+def journalled(record: str) -> Journalled:
     """The attributes of a table that its rows carry in the journal."""
-    return tables()[record].journalled
+    table = tables()[record]
+    return Journalled(table.journalled, table.committed)
 
 
 def _table(model: type[Record]) -> Table:
@@ -86,6 +91,7 @@ def _table(model: type[Record]) -> Table:
         holes=f"({', '.join(column.hole for column in columns.values())})",
         defaults={name: column.default for name, column in columns.items()},
         journalled=frozenset(columns) - model.UNJOURNALLED,
+        committed=model.COMMITTED,
     )
 
 

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from ledger.domain.waits import MemberKind, MemberState, OnDeadline, SetMode, SetState
-from ledger.models.base import Record, record_id, within
+from ledger.models.base import Record, record_id, salted_or_erased, stream_salt, within
 
 
 class WaitSet(Record):
@@ -44,6 +44,7 @@ class WaitMember(Record):
     `not_from` are the agents whose events never meet it."""
 
     RECORD = "wait_member"
+    COMMITTED = frozenset({"event_source", "event_type", "event_subject"})
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="wait_members")
@@ -89,9 +90,11 @@ class WaitMember(Record):
 
 
 class Event(Record):
-    """A CloudEvent as received: a stream of its own with one entry. Identity is (tenant, source, event_id)."""
+    """A CloudEvent as received: a stream of its own with one entry, and therefore with its own salt. Identity is (tenant, source, event_id)."""
 
     RECORD = "event"
+    UNJOURNALLED = frozenset({"salt"})
+    COMMITTED = frozenset({"source", "event_id", "type", "subject"})
 
     id = record_id()
     source = models.CharField(max_length=200)
@@ -104,9 +107,14 @@ class Event(Record):
     key_id = models.UUIDField(null=True)
     received_at = models.DateTimeField()
     keep_until = models.DateTimeField()
+    salt = stream_salt()
+    erased_at = models.DateTimeField(null=True)
 
     class Meta(Record.Meta):
-        constraints = [models.UniqueConstraint(fields=["tenant", "source", "event_id"], name="event_unique")]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "source", "event_id"], name="event_unique"),
+            salted_or_erased("event_salted_or_erased"),
+        ]
         indexes = [models.Index(fields=["tenant", "type", "subject", "received_at"], name="event_for_wait")]
 
 

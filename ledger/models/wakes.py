@@ -61,10 +61,11 @@ class Decision(Record):
 
 
 class WakeCheck(Record):
-    """One check's answer with the recorded and the observed value, as codes, ids and versions."""
+    """One check's answer with the recorded and the observed value, as codes, ids and versions, a target's own versions among them."""
 
     RECORD = "wake_check"
     APPEND_ONLY = True
+    COMMITTED = frozenset({"subject", "recorded", "observed"})
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="checks", db_index=False)

@@ -64,7 +64,7 @@ def draft_of(caller: Caller, verb: str) -> Draft:
     if head is None:
         raise LedgerError("not-found", "there is no such tenant", "Check the address.")
     return Draft(
-        stream=Stream(Kind.TENANT, caller.tenant_id, caller.tenant_id),
+        stream=Stream(Kind.TENANT, caller.tenant_id, caller.tenant_id, head["salt"]),
         expect_seq=head["head_seq"],
         at=read.now,
         actor=caller.actor,

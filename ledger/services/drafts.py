@@ -14,7 +14,7 @@ from ledger.services.ids import minter
 def run_draft(view: RunView, actor: str, verb: str, *, fresh_authority: bool = False) -> Draft:
     """A Draft on the run's stream as read. `fresh_authority` makes the writer compare the tenant's version again after the lock."""
     return Draft(
-        stream=Stream(Kind.RUN, view.run.id, view.run.tenant_id),
+        stream=Stream(Kind.RUN, view.run.id, view.run.tenant_id, view.head.salt),
         expect_seq=view.head.head_seq,
         at=view.now,
         actor=actor,
@@ -27,7 +27,7 @@ def run_draft(view: RunView, actor: str, verb: str, *, fresh_authority: bool = F
 def head_draft(head: Head, now: datetime, actor: str, verb: str) -> Draft:
     """A Draft on a run of which only the head was read."""
     return Draft(
-        stream=Stream(Kind.RUN, head.run_id, head.tenant_id),
+        stream=Stream(Kind.RUN, head.run_id, head.tenant_id, head.salt),
         expect_seq=head.head_seq,
         at=now,
         actor=actor,

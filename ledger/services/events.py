@@ -5,7 +5,6 @@ Both sides of a meeting commit first and look afterwards: an event is stored, th
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,7 +14,7 @@ from uuid import UUID
 from django.db import connection
 
 from ledger.domain import waits
-from ledger.domain.canonical import SALT_BYTES, Body, commit
+from ledger.domain.canonical import commit
 from ledger.domain.change import Change, Kind, Stream
 from ledger.domain.drafts import Draft
 from ledger.domain.errors import LedgerError
@@ -27,7 +26,7 @@ from ledger.services.conflicts import Conflict
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part, Row
-from ledger.services.ids import minter
+from ledger.services.ids import minter, new_body, new_salt
 from ledger.services.views import run_view, run_views
 
 SHAPE = (
@@ -220,9 +219,10 @@ def _store(caller: Caller, spec: EventSpec) -> tuple[UUID, bool]:
         return known, False
     mint = minter(now)
     event_id = mint()
-    body = Body(mint(), secrets.token_bytes(SALT_BYTES), spec.data, spec.media)
+    body = new_body(spec.data, now, spec.media)
+    salt = new_salt()
     draft = Draft(
-        stream=Stream(Kind.EVENT, event_id, caller.tenant_id),
+        stream=Stream(Kind.EVENT, event_id, caller.tenant_id, salt),
         expect_seq=0,
         at=now,
         actor=caller.actor,
@@ -243,6 +243,7 @@ def _store(caller: Caller, spec: EventSpec) -> tuple[UUID, bool]:
         key_id=caller.key_id,
         received_at=now,
         keep_until=now + timedelta(days=EVENT_KEPT_DAYS),
+        salt=salt,
     )
     try:
         writer.apply(draft.change())

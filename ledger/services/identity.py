@@ -32,7 +32,7 @@ from ledger.models import (
 )
 from ledger.services import administration, facts, locks, writer
 from ledger.services.contracts import ANOTHER, NO_ENTRY, REFUSED, writes
-from ledger.services.ids import minter
+from ledger.services.ids import minter, new_salt
 from ledger.services.permissions import codename
 
 
@@ -45,7 +45,7 @@ def open_tenant(slug: str, name: str, actor: str = administration.COMMAND_LINE) 
         tenant = Tenant.objects.create(slug=slug, name=name)
         now = facts.read().now
         draft = Draft(
-            stream=Stream(Kind.TENANT, tenant.pk, tenant.pk),
+            stream=Stream(Kind.TENANT, tenant.pk, tenant.pk, new_salt()),
             expect_seq=0,
             at=now,
             actor=actor,
@@ -53,7 +53,7 @@ def open_tenant(slug: str, name: str, actor: str = administration.COMMAND_LINE) 
             mint=minter(now),
         )
         draft.head(tenant_id=tenant.pk)
-        draft.note("tenant", tenant.pk, state="open")
+        draft.note("tenant", tenant.pk, open=True)
         writer.apply(draft.change())
     return tenant
 
@@ -147,7 +147,7 @@ def add_team(caller: Caller, slug: str, name: str) -> TeamProfile:
             raise LedgerError("invalid", f"there is already a team {slug!r} here", "Choose another name.")
         group = Group.objects.create(name=f"{tenant.slug}:{slug}")
         team = TeamProfile.objects.create(tenant=tenant, name=name, slug=slug, group=group)
-        draft.note("team", team.pk, slug=slug)
+        draft.note("team", team.pk, added=True)
     return team
 
 
@@ -213,7 +213,7 @@ def _note_permission(
 ) -> None:
     table = "tenant" if isinstance(on, Tenant) else "workflow_type"
     holder = {"user_id": to.pk} if isinstance(to, User) else {"team_id": to.pk}
-    draft.note(table, on.pk, verb=str(verb), granted=granted, **holder)
+    draft.note(table, on.pk, verb=verb, granted=granted, **holder)
 
 
 @writes(moves="Inserts an agent.", twice="The name is taken: `invalid`.")

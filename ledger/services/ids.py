@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 from uuid import UUID
 
-from ledger.domain.canonical import SALT_BYTES, Body
+from ledger.domain.canonical import SALT_BYTES, Body, media_type
 
 _VERSION_7 = 0x7 << 76 | 0b10 << 62
 _RANDOM = (2**12 - 1) << 64 | (2**62 - 1)
@@ -29,6 +29,11 @@ def minter(now: datetime) -> Callable[[], UUID]:
     return lambda: new_id(now)
 
 
+def new_salt() -> bytes:
+    """Fresh random bytes for a body, or for a stream."""
+    return secrets.token_bytes(SALT_BYTES)
+
+
 def new_body(content: bytes, now: datetime, media: str = "application/json") -> Body:
-    """Bytes with a fresh random salt."""
-    return Body(new_id(now), secrets.token_bytes(SALT_BYTES), content, media)
+    """Bytes with a fresh random salt. Of what somebody outside says they are, only the kind is kept."""
+    return Body(new_id(now), new_salt(), content, media_type(media))

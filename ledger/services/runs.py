@@ -18,7 +18,7 @@ from ledger.domain.starts import StartSpec
 from ledger.services import facts, permissions, schemas, writer
 from ledger.services.contracts import writes
 from ledger.services.facts import Facts, Part
-from ledger.services.ids import minter, new_body, new_id
+from ledger.services.ids import minter, new_body, new_id, new_salt
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _draft(caller: Caller, read: Facts) -> Draft:
     if tenant is None:
         raise LedgerError("not-found", "there is no such tenant", "Check the key.")
     return Draft(
-        stream=Stream(Kind.RUN, new_id(read.now), caller.tenant_id),
+        stream=Stream(Kind.RUN, new_id(read.now), caller.tenant_id, new_salt()),
         expect_seq=0,
         at=read.now,
         actor=caller.actor,

@@ -91,8 +91,10 @@ def _run(run_id: UUID, tenant_id: UUID | None) -> Report:
         )
     faults += _copies(read.many("entries"))
     faults += _said(run_id, read.row("run"))
-    rows, row_faults = _rows(run_id, entries)
-    return Report(run_id, len(entries), rows, faults + row_faults + _checkpoints(run_id) + _bodies(run_id, entries))
+    told = journal.replay(entries)
+    faults += _unsalted(f"run_head:{run_id}", head, told)
+    rows, row_faults = _rows(run_id, told, head["salt"])
+    return Report(run_id, len(entries), rows, faults + row_faults + _checkpoints(run_id) + _bodies(told))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,9 @@ def _administration(tenant_id: UUID) -> TenantReport:
     faults += _copies(read.many("entries"))
     own = [table for table in tables().values() if table.record not in _SKIPPED and not _belongs_to_runs(table)]
     rows = {table.record: _of_tenant(table, tenant_id) for table in own}
-    count, row_faults = _told(own, rows, journal.replay(entries))
+    told = journal.replay(entries)
+    faults += _unsalted(f"tenant_head:{tenant_id}", head, told)
+    count, row_faults = _told(own, rows, told, head["salt"])
     return TenantReport(tenant_id, len(entries), count, faults + row_faults)
 
 
@@ -154,7 +158,7 @@ def _of_tenant(table: Table, tenant_id: UUID) -> Iterable[Row]:
 
 
 def _told(
-    own: Iterable[Table], rows: Mapping[str, Iterable[Row]], told: dict[str, dict[str, Any]]
+    own: Iterable[Table], rows: Mapping[str, Iterable[Row]], told: dict[str, dict[str, Any]], salt: bytes | None
 ) -> tuple[int, list[Fault]]:
     """Rows of these tables against what the journal says of them, and what it says against what is there."""
     count, faults = 0, []
@@ -162,7 +166,7 @@ def _told(
         for row in rows[table.record]:
             count += 1
             name = f"{table.record}:{row[table.key]}"
-            faults += _compare(table, name, row, told.pop(name, None))
+            faults += _compare(table, name, row, told.pop(name, None), salt)
     known = {table.record for table in own}
     for name in told:
         if name.partition(":")[0] in known:
@@ -200,9 +204,20 @@ def _event(entry: Row) -> list[Fault]:
     stream = entry["stream_id"]
     stored = [StoredEntry(entry["seq"], entry["content"], entry["digest"])]
     faults, _, _ = journal.check_chain(f"event:{stream}", stored)
-    rows = {"event": facts.read(rows=Part("event", "t.id = %s", (stream,), many=True)).many("rows")}
+    rows = facts.read(rows=Part("event", "t.id = %s", (stream,), many=True)).many("rows")
     told = journal.replay(stored)
-    return faults + _copies([entry]) + _told([tables()["event"]], rows, told)[1] + _bodies(stream, stored)
+    for row in rows:
+        faults += _unsalted(f"event:{stream}", row, told)
+    salt = rows[0]["salt"] if rows else None
+    faults += _copies([entry]) + _bodies(told)
+    return faults + _told([tables()["event"]], {"event": rows}, told, salt)[1]
+
+
+def _unsalted(name: str, holder: Row, told: Mapping[str, Mapping[str, Any]]) -> list[Fault]:
+    """A salt is gone only with an entry that says since when: otherwise nobody could tell an erasure from what hides a forged text."""
+    if holder["salt"] is not None or told.get(name, {}).get("erased_at") is not None:
+        return []
+    return [Fault(None, name, "erasure-unknown", f"the salt of {name} was erased past the journal")]
 
 
 def _copies(rows: Iterable[Row]) -> list[Fault]:
@@ -226,9 +241,9 @@ def _copies(rows: Iterable[Row]) -> list[Fault]:
     return faults
 
 
-def _rows(run_id: UUID, entries: Iterable[StoredEntry]) -> tuple[int, list[Fault]]:
+def _rows(run_id: UUID, replayed: Mapping[str, dict[str, Any]], salt: bytes | None) -> tuple[int, list[Fault]]:
     """Every row of the run must be what the journal says, and every row that the journal speaks of must exist."""
-    told = journal.replay(entries)
+    told = dict(replayed)
     faults: list[Fault] = []
     count = 0
     for table in tables().values():
@@ -237,7 +252,7 @@ def _rows(run_id: UUID, entries: Iterable[StoredEntry]) -> tuple[int, list[Fault
         for row in _rows_of(table, run_id):
             count += 1
             name = f"{table.record}:{row[table.key]}"
-            faults += _compare(table, name, row, told.pop(name, None))
+            faults += _compare(table, name, row, told.pop(name, None), salt)
     for name in told:
         if name.partition(":")[0] not in _SKIPPED:
             faults.append(Fault(None, name, "row-missing", f"the journal speaks of {name}, which isn't there"))
@@ -253,17 +268,25 @@ def _rows_of(table: Table, run_id: UUID) -> Iterable[Row]:
     return facts.read(rows=Part(table.record, f"t.{column} = %s", (run_id,), many=True)).many("rows")
 
 
-def _compare(table: Table, name: str, row: Row, told: Mapping[str, Any] | None) -> list[Fault]:
+def _compare(table: Table, name: str, row: Row, told: Mapping[str, Any] | None, salt: bytes | None) -> list[Fault]:
+    """What is committed is compared through its commitment, and no more once the salt is erased."""
     if told is None:
         return [Fault(None, name, "row-unknown", f"{name} stands in no entry: it was written past the journal")]
     differing = sorted(
         column
         for column in table.journalled - _HEAD_OWN
-        if plain(row[column]) != told.get(column, plain(table.columns[column].default))
+        if not (salt is None and column in table.committed)
+        and _journalled(table, column, row[column], salt)
+        != told.get(column, _journalled(table, column, table.columns[column].default, salt))
     )
     if not differing:
         return []
     return [Fault(None, name, "row-differs", f"{name}: {', '.join(differing)} differ from the journal")]
+
+
+def _journalled(table: Table, column: str, value: Any, salt: bytes | None) -> Any:
+    stands = plain(value)
+    return journal.committed(stands, salt) if column in table.committed else stands
 
 
 _HEAD_OWN = frozenset({"head_seq", "head_digest"})
@@ -300,14 +323,10 @@ def _checkpoints(run_id: UUID) -> list[Fault]:
     return faults
 
 
-def _bodies(run_id: UUID, entries: Iterable[StoredEntry]) -> list[Fault]:
-    """Every body that the run's entries brought in still has the bytes that its commitment covers, or was erased."""
+def _bodies(replayed: Mapping[str, dict[str, Any]]) -> list[Fault]:
+    """Every body that a stream's entries brought in still has the bytes that its commitment covers, or was erased."""
     faults = []
-    told = {
-        UUID(name.partition(":")[2]): fields
-        for name, fields in journal.replay(entries).items()
-        if name.startswith("body:")
-    }
+    told = {UUID(name.partition(":")[2]): fields for name, fields in replayed.items() if name.startswith("body:")}
     for ids in _batches(sorted(told)):
         each = ", ".join(["%s"] * len(ids))
         rows = {

@@ -74,7 +74,7 @@ def _change(caller: Caller, type_name: str, version: str, spec: rules.VersionSpe
     if tenant is None:
         raise LedgerError("not-found", "there is no such tenant", "Check the key.")
     draft = Draft(
-        stream=Stream(Kind.TENANT, caller.tenant_id, caller.tenant_id),
+        stream=Stream(Kind.TENANT, caller.tenant_id, caller.tenant_id, tenant["salt"]),
         expect_seq=tenant["head_seq"],
         at=read.now,
         actor=caller.actor,

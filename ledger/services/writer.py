@@ -263,8 +263,7 @@ def _head(change: Change, content: bytes, sql: _Sql) -> None:
         return
     table = tables()[journal.HEAD_TABLE[change.stream.kind]]
     if change.expect_seq == 0:
-        opened = {**change.head, "head_seq": 1, "head_digest": journal.link(journal.GENESIS, content)}
-        _insert(table, [opened], sql)
+        _insert(table, [_opened(change, journal.link(journal.GENESIS, content))], sql)
         return
     sets = ", ".join(
         ["head_seq = ok.head_seq + 1", "head_digest = entry.digest", *filter(None, [_sets(table, change.head)])]
@@ -274,6 +273,11 @@ def _head(change: Change, content: bytes, sql: _Sql) -> None:
         *_bound(table, change.head),
         change.stream.id,
     )
+
+
+def _opened(change: Change, digest: bytes) -> Mapping[str, Any]:
+    """The head of a stream that this change opens. Its salt stands here alone, and in no entry."""
+    return {**change.head, "head_seq": 1, "head_digest": digest, "salt": change.stream.salt}
 
 
 # SQLite -------------------------------------------------------------------------------------
@@ -290,11 +294,11 @@ def _apply_sqlite(change: Change, content: bytes) -> Written:
             _sqlite_update(cursor, tables()[move.table], move.key, move.set, move.expect)
         if change.stream.kind is not Kind.EVENT:
             table = tables()[journal.HEAD_TABLE[change.stream.kind]]
-            advanced = {**change.head, "head_seq": change.expect_seq + 1, "head_digest": digest}
             if change.expect_seq:
+                advanced = {**change.head, "head_seq": change.expect_seq + 1, "head_digest": digest}
                 _sqlite_update(cursor, table, change.stream.id, advanced, {})
             else:
-                _sqlite_insert(cursor, table, advanced)
+                _sqlite_insert(cursor, table, _opened(change, digest))
         _sqlite_entry(cursor, change, content, digest)
     return Written(change.expect_seq + 1, digest, clock)
 

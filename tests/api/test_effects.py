@@ -26,6 +26,10 @@ class Held:
         body = {"fence": self.fence, "expect_seq": expect_seq, **proposal(**fields)}
         return self.http.post(f"/runs/{self.run_id}/effects", body, key=key)
 
+    def commit_with(self, effect: dict[str, Any]) -> Any:
+        path = f"/runs/{self.run_id}/checkpoints"
+        return self.http.post(path, commit_body(self.packet, propose=[effect]), key=str(uuid4()))
+
     def permit(self, effect_id: str) -> Any:
         return self.http.post(f"/effects/{effect_id}/permit", {"fence": self.fence})
 
@@ -37,6 +41,21 @@ class Held:
 @pytest.fixture
 def held(http: Http) -> Held:
     return Held(http)
+
+
+@pytest.mark.parametrize("field", ["name", "tool"])
+@pytest.mark.parametrize(
+    "text", ["refund for Ada Lovelace", "Erstattung für Ada", "ada@example.org", "-pay", " ", "pay\n"]
+)
+def test_an_effect_is_named_by_codes_since_no_journal_forgets(
+    world: World, http: Http, held: Held, field: str, text: str
+) -> None:
+    before = entries(world)
+    for answer in (held.propose(**{field: text}), held.commit_with(proposal(**{field: text}))):
+        document = refused(answer, 422, "invalid")
+        assert field in document["detail"] and "letters, digits" in document["remedy"]
+        assert text not in answer.content.decode() or not text.strip()
+    assert entries(world) == before
 
 
 def test_a_proposal_that_is_half_is_refused(world: World, http: Http, held: Held) -> None:

@@ -20,6 +20,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no transitions": ({"transitions": {}}, "invalid"),
     "an unknown field of a transition": ({"transitions": {"assess": {"target": []}}}, "unknown-field"),
     "an unknown conflict action": ({"transitions": {"assess": {"on_conflict": ["pray"]}}}, "invalid"),
+    "a tool that is a sentence": ({"transitions": {"assess": {"tools": ["call Ada Lovelace"]}}}, "invalid"),
+    "a target that is a sentence": ({"transitions": {"assess": {"targets": ["Ada's bank"]}}}, "invalid"),
+    "a version to take over that is none": ({"takes_over_from": ["the one before"]}, "invalid"),
     "no schema": ({"state_schema": {"type": "thing"}}, "invalid"),
     "an unknown field": ({"colour": "red"}, "unknown-field"),
 }

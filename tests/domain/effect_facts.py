@@ -135,7 +135,7 @@ class Scene:
         numbers = count(1000)
         self.view = self._view()
         self.draft = Draft(
-            stream=Stream(Kind.RUN, RUN, TENANT),
+            stream=Stream(Kind.RUN, RUN, TENANT, bytes(16)),
             expect_seq=9,
             at=NOW,
             actor="agent:test",
@@ -164,6 +164,7 @@ class Scene:
             asks=0,
             moved_at=NOW,
             ended_at=None,
+            salt=bytes(16),
         )
         clearance = ClearanceRow(
             id=uid(9),

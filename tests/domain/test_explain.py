@@ -45,6 +45,7 @@ def view(status: Status, **rows: Any) -> RunView:
         asks=0,
         moved_at=NOW - HOUR,
         ended_at=NOW if status in {Status.COMPLETED, Status.FAILED, Status.CANCELLED} else None,
+        salt=b"",
     )
     values: dict[str, Any] = dict.fromkeys(RunView.__dataclass_fields__)
     values |= {

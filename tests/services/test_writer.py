@@ -39,7 +39,7 @@ def _change(world: World, run_id: UUID, **over: Any) -> Change:
         "size": len(body.content),
     }
     values: dict[str, Any] = {
-        "stream": Stream(Kind.RUN, run_id, world.tenant.pk),
+        "stream": Stream(Kind.RUN, run_id, world.tenant.pk, bytes(head.salt)),
         "expect_seq": head.head_seq,
         "at": now,
         "actor": "system:test",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -40,7 +40,8 @@ INCURABLE = frozenset({"changed", "forbidden", "policy-denies", "grant-missing",
 class PermitAsk:
     """What a permit is decided from beside the run's view: earlier permits of the effect, newest first; the newest observation of its resource, and
     whether that was made for this very call; how long a permit may wait to be sent; the key behind the call; what the people's side says against the
-    votes behind the grant; who behind the run is no longer active ('' when all are); what counted last of all that was said of the effect."""
+    votes behind the grant; who behind the run is no longer active ('' when all are); what counted last of all that was said of the effect; the key's
+    scopes."""
 
     fence: Fence
     permits: Sequence[PermitRow]
@@ -51,6 +52,7 @@ class PermitAsk:
     doubt: str = ""
     inactive: str = ""
     last_word: ReportRow | None = None
+    scopes: Collection[str] = ()
 
 
 def permit(draft: Draft, view: RunView, effect: EffectRow, ask: PermitAsk) -> tuple[EffectRow, PermitRow, bool]:
@@ -270,7 +272,11 @@ def _write(
         run_id=effect.run_id,
         worker_id=lease.worker_id,
         key_id=ask.key_id or lease.key_id,
+        scopes=sorted(str(scope) for scope in ask.scopes),
+        lease_until=lease.expires_at,
+        clearance_id=view.head.clearance_id,
         grant_id=grant_id,
+        policy_id=view.policy.id if view.policy else None,
         policy_seq=view.tenant_seq,
         permitted_at=draft.at,
         **{field: getattr(given, field) for field in PermitRow.__dataclass_fields__},

@@ -25,12 +25,13 @@ from ledger.domain.effects.base import (
     subject_digest,
 )
 from ledger.domain.errors import LedgerError
+from ledger.domain.workflows import CODE
 
 if TYPE_CHECKING:
     from ledger.domain.views import RunView
 
 SETTLED = frozenset({EffectState.COMMITTED, EffectState.FAILED, EffectState.WITHDRAWN, EffectState.WRITTEN_OFF})
-NAME_LIMITS = {"name": 80, "tool": 120, "tool_digest": 80, "resource": 200}
+LONGEST = {"name": 80, "tool": 120, "tool_digest": 80, "resource": 200}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def propose(
     `known` is the stored request of the effect that has this name, `request` the new one with its salt. Raises LedgerError `effect-differs`,
     `effects-unaccounted`, `target-unknown`, `target-unreachable`, `invalid`.
     """
-    _check_lengths(spec)
+    _check_names(spec)
     target = view.target(spec.target)
     if target is None:
         raise LedgerError(
@@ -93,11 +94,18 @@ def propose(
     return _insert(draft, view, spec, target, observation, request)
 
 
-def _check_lengths(spec: ProposalSpec) -> None:
-    for field, limit in NAME_LIMITS.items():
-        value = getattr(spec, field)
-        if len(value) > limit or (field in {"name", "tool"} and not value.strip()):
-            raise LedgerError("invalid", f"{field} must have 1 to {limit} characters", f"Send a shorter {field}.")
+def _check_names(spec: ProposalSpec) -> None:
+    """Name and tool are codes: they stand in the journal, from which nothing can ever be erased."""
+    for field, limit in LONGEST.items():
+        if len(getattr(spec, field)) > limit:
+            raise LedgerError("invalid", f"{field} has at most {limit} characters", f"Send a shorter {field}.")
+    for field in ("name", "tool"):
+        if not CODE.fullmatch(getattr(spec, field)):
+            raise LedgerError(
+                "invalid",
+                f"an effect's {field} is a code, and this isn't one",
+                "Use letters, digits, and . _ : / - after the first of them; what people are to read belongs into the request.",
+            )
 
 
 def _check_same(recorded: EffectRow, spec: ProposalSpec, target: TargetRow, known: Body | None) -> None:

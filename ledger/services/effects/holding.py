@@ -282,6 +282,7 @@ def _ask(caller: Caller, view: RunView, effect: EffectRow, fence: Fence, observa
         key_id=caller.key_id,
         inactive=inactive(view),
         last_word=words_of(view).get(effect.id),
+        scopes=caller.scopes,
     )
 
 
