@@ -14,7 +14,6 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "run.start": ("Started", "running"),
     "run.claim": ("Claimed by {worker}", "running"),
     "run.release": ("Given back by its worker", "waking"),
-    "run.cancel": ("Asked to be cancelled", "cancel"),
     "checkpoint.commit": ("Finished “{transition}”", "pass"),
     "lease.lapse": ("Worker lost: its lease ran out", "late"),
     "clearance.lapse": ("Nobody claimed it in time", "late"),
@@ -34,8 +33,6 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "event.deliver": ("The event it waited for came", "met"),
     "target.look": ("Looked at its target again", "reconcile"),
     "wait.due": ("Its time came", "met"),
-    "wait.look": ("Its wait was looked at", "met"),
-    "wake.queue": ("Woken", "queued"),
     "wake.begin": ("Wake checks began", "checking"),
     "wake.decide": ("Wake decided: {decision}", "resume"),
     "handoff.own": ("Handoff taken", "accepted"),
@@ -48,7 +45,6 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "request.withdraw_vote": ("Vote on “{effect}” taken back", "withdrawn"),
     "grant.revoke": ("Approval of “{effect}” revoked", "revoked"),
     "grant.expire": ("Approval of “{effect}” ran out unused", "expired"),
-    "grant.void": ("Approval of “{effect}” no longer holds", "voided"),
     # administration
     "tenant.open": ("Tenant opened", "open"),
     "agent.add": ("Agent added", "open"),
@@ -68,7 +64,6 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "permission.withdraw": ("Right taken away", "revoked"),
     "policy.publish": ("Policy published", "live"),
     "target.register": ("Target registered", "open"),
-    "workflow.open": ("Workflow opened", "open"),
     "workflow.register": ("Workflow version registered", "open"),
 }
 

@@ -53,12 +53,14 @@ def expected() -> dict[str, set[str]]:
     found = {}
     for table in tables().values():
         if table.append_only or table.record == "body":
-            found[table.name] = {f"{table.name}_{suffix}" for suffix in _suffixes(vendor)}
+            found[table.name] = {f"{table.name}_{suffix}" for suffix in _suffixes(vendor, table)}
     return found
 
 
-def _suffixes(vendor: str) -> tuple[str, ...]:
-    return ("kept", "not_truncated") if vendor == "postgresql" else ("not_updated", "not_deleted", "not_replaced")
+def _suffixes(vendor: str, table: Table) -> tuple[str, ...]:
+    if vendor != "postgresql":
+        return ("not_updated", "not_deleted", "not_replaced")
+    return ("kept", "not_truncated", *(("not_deleted",) if table.record == "body" else ()))
 
 
 def missing() -> list[str]:

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from approvals.domain.decisions import EntryPoint, Receipt
+from approvals.labels import VERBS
 from approvals.models import ApprovalRequest
 from approvals.services.decisions import decide
 from ledger.domain.effects import EffectState
@@ -184,6 +185,7 @@ def test_no_text_that_anybody_worded_stands_in_an_entry(told: Told, world: World
     kept = told.kept()
     lost = [mark for mark in told.marks.given if mark not in kept]
     assert not lost, "what was said is kept where it can be erased"
+    assert set(entries.values_list("verb", flat=True)) <= VERBS.keys()
 
 
 def test_what_stands_there_instead_verifies(told: Told, world: World) -> None:
