@@ -13,11 +13,12 @@ from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Status
 from ledger.domain.starts import StartSpec
 from ledger.engine import wakes
-from ledger.models import ApiKey, Handoff, Permit
+from ledger.models import ApiKey, Grant, Handoff, Lease, Permit, PolicyVersion, TenantHead
 from ledger.services import effects, identity, leases, runs
 from ledger.services.packets import Packet
 from tests.clock import Clock
 from tests.documents import STATE
+from tests.services.filled import fill
 from tests.services.issuing import PAY, issuing, opened, reclaim, state
 from tests.world import World
 
@@ -90,3 +91,42 @@ def test_nobody_acts_on_behalf_of_a_stranger(open_world: World) -> None:
         spec = StartSpec("refund", "1", "refund", dict(STATE), {}, "", str(uuid4()), stranger)
         with pytest.raises(LedgerError, match="invalid"):
             runs.start(open_world.caller, spec)
+
+
+# What a permit stood on --------------------------------------------------------------------------
+
+
+def test_a_permit_keeps_what_it_stood_on_and_the_next_one_what_held_then(open_world: World) -> None:
+    world, packet = open_world, issuing(open_world, PAY)
+    effect = world.effect(packet.run.id)
+    effects.permit(world.caller, effect.pk, packet.fence)
+    first = _stood_on(world, effect.pk, 1)
+    effects.settle(world.caller, effect.pk, SettleSpec(1, Settled.FAILED, "not_dispatched"), packet.fence)
+    world.policy(({"tool": "payments.*", "verdict": "allow"},))
+    leases.heartbeat(world.caller, first.worker_id, [(packet.run.id, packet.fence)])
+    effects.permit(world.caller, effect.pk, packet.fence)
+    second = _stood_on(world, effect.pk, 2)
+    assert second.policy_id != first.policy_id and second.policy_seq == first.policy_seq + 1
+    assert second.lease_until > first.lease_until
+    assert (first.key_id, first.scopes, first.clearance_id) == (second.key_id, second.scopes, second.clearance_id)
+
+
+def test_a_permit_under_leave_names_the_grant_and_the_policy_that_wanted_it(world: World) -> None:
+    fill(world)
+    permit = Permit.objects.of(world.tenant).get()
+    grant = Grant.objects.of(world.tenant).get(pk=permit.grant_id)
+    policy = PolicyVersion.objects.of(world.tenant).get(pk=permit.policy_id)
+    assert grant.subject_id == permit.effect_id and policy.rules[0]["verdict"] == "approve"
+
+
+def _stood_on(world: World, effect_id: UUID, attempt: int) -> Permit:
+    """The permit's row, in which everything is as it holds right after it was given."""
+    permit: Permit = Permit.objects.of(world.tenant).get(effect_id=effect_id, attempt=attempt)
+    head = world.head(permit.run_id)
+    assert permit.policy_id == PolicyVersion.objects.of(world.tenant).latest("number").pk
+    assert permit.policy_seq == TenantHead.objects.of(world.tenant).get().head_seq
+    assert permit.scopes == ApiKey.objects.of(world.tenant).get(pk=permit.key_id).scopes
+    assert permit.lease_until == Lease.objects.of(world.tenant).get(run_id=permit.run_id).expires_at
+    assert permit.clearance_id == head.clearance_id and permit.grant_id is None
+    assert (permit.fence_epoch, permit.fence_count) == (head.fence_epoch, head.fence_count)
+    return permit
