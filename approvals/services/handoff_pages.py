@@ -136,7 +136,7 @@ def handoffs(user: User, tenant: Tenant, shows: str = "open", before: str = "", 
     more, found = len(found) > SHOWN, found[:SHOWN]
     last = found[-1] if more else None
     return HandoffList(
-        rows=tuple(_row(handoff) for handoff in found),
+        rows=tuple(row(handoff) for handoff in found),
         page=Page(
             shown=len(found),
             total=counted(rows),
@@ -150,7 +150,8 @@ def handoffs(user: User, tenant: Tenant, shows: str = "open", before: str = "", 
     )
 
 
-def _row(handoff: Handoff) -> Row:
+def row(handoff: Handoff) -> Row:
+    """A handoff as a line of the list; it comes with its owner, run and workflow."""
     return Row(
         id=handoff.pk,
         situation=shown(reason(handoff.reason)),

@@ -122,14 +122,10 @@ def queue(user: User, tenant: Tenant, before: str = "") -> Queue:
         rows = rows.filter(Q(since__gt=cursor.at) | Q(since=cursor.at, pk__gt=cursor.id))
     found = list(rows.select_related("target", "run").order_by("since", "pk")[: SHOWN + 1])
     more, found = len(found) > SHOWN, found[:SHOWN]
-    payloads = set(permissions.visible(user, Verb.SEE_PAYLOADS).filter(tenant=tenant).values_list("pk", flat=True))
-    requests = bodies([effect.request_id for effect in found if effect.run.workflow_id in payloads], tenant.pk)
-    last = _last_answers(tenant, found)
+    payloads = _readable(user, tenant)
     at_risk, partial = _at_risk(every, tenant, payloads)
     return Queue(
-        rows=tuple(
-            _row(effect, effect.since, str(money(requests.get(effect.request_id)) or ""), last) for effect in found
-        ),
+        rows=_rows(tenant, found, payloads),
         page=Page(
             shown=len(found),
             total=counted(every),
@@ -141,6 +137,22 @@ def queue(user: User, tenant: Tenant, before: str = "") -> Queue:
         operates=permissions.visible(user, Verb.OPERATE).filter(tenant=tenant).exists(),
         elsewhere=counted(_seen_only(user, tenant)),
     )
+
+
+def rows(user: User, tenant: Tenant, found: Sequence[Effect]) -> tuple[Row, ...]:
+    """Effects as lines of the queue, in the same order; they come with target and run. Amounts are told to who may see payloads."""
+    return _rows(tenant, found, _readable(user, tenant))
+
+
+def _rows(tenant: Tenant, found: Sequence[Effect], payloads: set[UUID]) -> tuple[Row, ...]:
+    requests = bodies([effect.request_id for effect in found if effect.run.workflow_id in payloads], tenant.pk)
+    last = _last_answers(tenant, found)
+    return tuple(_row(effect, str(money(requests.get(effect.request_id)) or ""), last) for effect in found)
+
+
+def _readable(user: User, tenant: Tenant) -> set[UUID]:
+    """The workflow types whose contents this person may see."""
+    return set(permissions.visible(user, Verb.SEE_PAYLOADS).filter(tenant=tenant).values_list("pk", flat=True))
 
 
 def _at_risk(every: QuerySet[Effect], tenant: Tenant, payloads: set[UUID]) -> tuple[tuple[str, ...], bool]:
@@ -161,7 +173,7 @@ def _last_answers(tenant: Tenant, effects: Sequence[Effect]) -> dict[UUID, Effec
     return newest
 
 
-def _row(effect: Effect, since: datetime, amount: str, last: dict[UUID, EffectReport]) -> Row:
+def _row(effect: Effect, amount: str, last: dict[UUID, EffectReport]) -> Row:
     return Row(
         id=effect.pk,
         what=shown(effect.name) + (f", {shown(effect.resource)}" if effect.resource else ""),
@@ -171,7 +183,7 @@ def _row(effect: Effect, since: datetime, amount: str, last: dict[UUID, EffectRe
         task=shown(effect.run.task),
         amount=amount,
         asked=f"asked {effect.looks} times" if effect.looks > 1 else "asked once" if effect.looks else "not asked yet",
-        since=since,
+        since=effect.answer_by or effect.proposed_at,
     )
 
 

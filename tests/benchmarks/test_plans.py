@@ -13,11 +13,11 @@ from approvals.services import (
     handoff_pages,
     history_pages,
     inbox,
-    listing,
     reconcile_pages,
     requests,
     run_lists,
     run_pages,
+    waiting,
 )
 from approvals.services.run_lists import Filter
 from approvals.views.counts import MOST
@@ -70,7 +70,10 @@ VERBS: dict[str, Act] = {
     "wake": lambda crowd: wakes.run(crowd.waking.ids[3]),
 }
 PAGES: dict[str, Act] = {
-    "inbox": lambda crowd: listing.page_for(crowd.person, crowd.tenant),
+    "inbox": lambda crowd: waiting.page_for(crowd.person, crowd.tenant),
+    "inbox, asked whether anything is newer": lambda crowd: waiting.moved(
+        crowd.person, crowd.tenant, waiting.EVERY, facts.read().now, [crowd.asked.ids[0]]
+    ),
     "run page": lambda crowd: run_pages.run(crowd.person, crowd.tenant, crowd.waiting.ids[9]),
     "history": lambda crowd: _history(crowd),
     "history by verb": lambda crowd: _history(crowd, verb="policy.publish"),
