@@ -11,16 +11,17 @@ from django.db.models import Case, Q, QuerySet, Value, When
 from django.http import Http404
 from django.urls import reverse
 
-from approvals.labels import reason
 from approvals.services import effect_lines, run_parts
 from approvals.services.effect_lines import EffectLine
 from approvals.services.pieces import Content, Cursor, Fact, Page, bodies, content, counted
-from approvals.services.run_lists import OPEN_HANDOFFS, seen_by
+from approvals.services.run_lists import seen_by
 from approvals.services.run_parts import WakeLine
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.identity import Verb
+from ledger.domain.phrases import reason
 from ledger.models import Effect, Handoff, Tenant, User
 from ledger.services import permissions
+from ledger.services.standings import OPEN_HANDOFFS
 
 SHOWN = 50
 MOST_EFFECTS = 50

@@ -14,8 +14,7 @@ from django.http import Http404
 from django.urls import reverse
 
 from approvals.domain import money as amounts
-from approvals.domain.health import cause
-from approvals.labels import LOOKS, UNASKABLE, words
+from approvals.labels import LOOKS, UNASKABLE, cause
 from approvals.renderers import Asked, words_for
 from approvals.services import effect_lines
 from approvals.services.counts import clock
@@ -24,10 +23,11 @@ from approvals.services.pieces import HIDDEN, MANY, Cursor, Fact, Item, Page, bo
 from approvals.services.run_lists import seen_by
 from approvals.templatetags.console import absolute
 from approvals.templatetags.console import visible_text as shown
-from ledger.domain.effects import EffectState, ReportKind
+from ledger.domain.effects import EffectRow, EffectState, ReportKind, TargetRow, horizon
 from ledger.domain.identity import Verb
+from ledger.domain.phrases import words
 from ledger.models import Body, Effect, EffectReport, RunHead, Tenant, User, WorkflowType
-from ledger.services import effects, permissions
+from ledger.services import effects, facts, permissions
 
 SHOWN = 50
 SETTLED = frozenset({EffectState.COMMITTED, EffectState.FAILED})
@@ -67,12 +67,13 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One way to settle by hand, and what it causes."""
+    """One way to settle by hand, and what it causes. `possible_from` is set while nobody can know that yet."""
 
     value: str
     label: str
     causes: str
     needs_reference: bool = False
+    possible_from: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,17 +342,25 @@ def choices(effect: Effect) -> tuple[Choice, ...]:
         "rejected", "It was refused for good", f"“{name}” is final as not done. Trying again needs a new proposal."
     )
     if effect.state == EffectState.UNKNOWN:
-        return done, absent, refused
+        return done, replace(absent, possible_from=_arrives_until(effect)), refused
     if effect.disputed:
         closes = "The dispute is over, and what waits for it goes on. Nothing is sent again."
         return replace(done, causes=closes), replace(absent, causes=closes)
     if effect.state == EffectState.FAILED and effect.attempt:
         after_all = Choice("committed", "It was done after all", "It becomes unknown again and is looked up.", True)
-        return (after_all, absent) if effects.needs_a_person(effect.pk) else (after_all,)
+        if not effects.needs_a_person(effect.pk):
+            return (after_all,)
+        return after_all, replace(absent, possible_from=_arrives_until(effect))
     if effect.state == EffectState.COMMITTED and not effect.disputed:
         causes = "It stays recorded as done, flagged as disputed, and is handed to a person."
         return (Choice("confirmed_absent", "It was not done", causes),)
     return ()
+
+
+def _arrives_until(effect: Effect) -> datetime | None:
+    """Until when a call may still arrive, or not show yet; nothing once that is over."""
+    until = horizon(facts.load(EffectRow, vars(effect)), facts.load(TargetRow, vars(effect.target)))
+    return until if until is not None and facts.read().now < until else None
 
 
 def _why_no_choice(effect: Effect, operates: bool) -> str:

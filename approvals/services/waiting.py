@@ -9,8 +9,9 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.db.models.lookups import GreaterThan
 
 from approvals.domain.requests import RequestState
 from approvals.models import ApprovalRequest, Revision, Vote
@@ -121,8 +122,8 @@ def _decided(person: User, tenant: Tenant, ids: Sequence[UUID]) -> QuerySet[Appr
 
 def _asked_since(tenant: Tenant, since: datetime, shown: Sequence[UUID]) -> Q:
     """Asked, or asked again, after a moment."""
-    asked = Revision.objects.of(tenant).filter(request=OuterRef("pk"), number=OuterRef("revision"), opened_at__gt=since)
-    return Q(Exists(asked))
+    current = Revision.objects.of(tenant).filter(request=OuterRef("pk"), number=OuterRef("revision"))
+    return Q(GreaterThan(Subquery(current.values("opened_at")[:1]), since))
 
 
 def _lost_since(tenant: Tenant, since: datetime, shown: Sequence[UUID]) -> Q:
