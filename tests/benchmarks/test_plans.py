@@ -73,9 +73,6 @@ VERBS: dict[str, Act] = {
 }
 PAGES: dict[str, Act] = {
     "inbox": lambda crowd: waiting.page_for(crowd.person, crowd.tenant),
-    "inbox, asked whether anything is newer": lambda crowd: waiting.moved(
-        crowd.person, crowd.tenant, waiting.EVERY, facts.read().now, [crowd.asked.ids[0]]
-    ),
     "run page": lambda crowd: run_pages.run(crowd.person, crowd.tenant, crowd.waiting.ids[9]),
     "history": lambda crowd: _history(crowd),
     "history by verb": lambda crowd: _history(crowd, verb="policy.publish"),
@@ -96,7 +93,7 @@ SEARCHES: dict[str, Act] = {
             crowd.caller, RunFilter(health=str(kind)), "", 50
         )
         for kind in Health
-        if kind is not Health.LEASE
+        if kind not in {Health.LEASE, Health.UNCHECKED}
     },
     "runs by owner": lambda crowd: _runs(crowd, owner="nobody"),
     "runs by attribute": lambda crowd: _runs(crowd, attribute="nothing:17"),
@@ -114,6 +111,9 @@ COUNTING: dict[str, Act] = {
     "runs": lambda crowd: run_lists.runs(crowd.person, crowd.tenant, Filter()),
     "runs by status": lambda crowd: run_lists.runs(crowd.person, crowd.tenant, Filter(status="completed")),
     "runs by workflow": lambda crowd: run_lists.runs(crowd.person, crowd.tenant, Filter(workflow=WORKFLOW)),
+    # Every wake here is overdue, and no lease is: what is asked for is the table, or next to nothing of it.
+    "runs that are unchecked": lambda crowd: _runs(crowd, health=str(Health.UNCHECKED)),
+    "runs whose worker is silent": lambda crowd: _runs(crowd, health=str(Health.LEASE)),
     "badge of the inbox": lambda crowd: inbox.pending_for(crowd.person, crowd.tenant).order_by()[: MOST + 1].count(),
     "badge of reconcile": lambda crowd: (
         reconcile_pages.waiting_for(crowd.person, crowd.tenant).order_by()[: MOST + 1].count()
