@@ -8,6 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
+
+from ledger.domain.explain import ON_DEADLINE
+from ledger.domain.health import Health
+from ledger.domain.phrases import words
 
 VERBS: Mapping[str, tuple[str, str]] = {
     # verb: (sentence, state whose icon stands beside it)
@@ -82,22 +87,6 @@ DECISIONS: Mapping[str, str] = {
     "hand_off": "hand it to a person",
 }
 
-CHECKS: Mapping[str, str] = {
-    "integrity": "Record intact",
-    "identity": "Agent and principal active",
-    "effects": "No outcome unknown",
-    "attempts": "Attempts left",
-    "code": "Code fits the state",
-    "deadline": "Within its deadline",
-    "policy": "Policy allows it",
-    "dispute": "No outcome disputed",
-    "retry": "May be tried again",
-    "grant": "Approval still good",
-    "target": "Target unchanged",
-    "dependencies": "Dependencies",
-    "scopes": "Scopes of the key",
-}
-
 LOOKS: Mapping[str, str] = {
     "applied": "it was done",
     "refused": "it was refused",
@@ -147,27 +136,6 @@ STANDS: Mapping[str, str] = {
     "cancelled": "the run was cancelled",
 }
 
-HANDOFFS: Mapping[str, str] = {
-    "poisoned": "Three workers took it and none came back with a commit.",
-    "effect-disputed": "New evidence contradicts the outcome that was recorded.",
-    "effect-contradicted": "The run ended on an outcome that newer evidence contradicts.",
-    "dispute:unresolved": "Two accounts of one call contradict each other: a person says which holds.",
-    "deadline:unreconciled": "What a call did was still unknown when the time to find out was over.",
-    "effect-differs": "The target has something under this key, but not what was asked for.",
-    "reconcile-gave-up": "The target could not say what happened in the time allowed.",
-    "retry:no_keys": "The target knows no keys: only a person may have the call sent once more.",
-    "retry:key_forgotten": "The target may have forgotten the key: only a person may have the call sent once more.",
-    "retry:asked_and_refused": "Leave for another attempt was asked for and not given.",
-    "code:no_worker_of_old_version": "Only an old version may go on, and no worker of it came.",
-}
-
-DEADLINES: Mapping[str, str] = {
-    "wake": "the agent goes on and is told that it expired",
-    "cancel": "the run is cancelled",
-    "fail": "the run fails",
-    "hand_off": "it is handed to a person",
-}
-
 MEMBERS: Mapping[str, str] = {
     "timer": "A time",
     "approval": "Approval of “{effect}”",
@@ -175,23 +143,19 @@ MEMBERS: Mapping[str, str] = {
     "effect": "Outcome of “{effect}”",
 }
 
+DEADLINES = ON_DEADLINE
 HEALTH: Mapping[str, tuple[str, str]] = {
     # code: (badge state, words)
-    "disputed": ("disputed", "Disputed"),
-    "blocked": ("stuck", "Needs a person"),
-    "unknown": ("unknown", "Outcome unknown"),
-    "overdue": ("late", "Wait overdue"),
-    "lease": ("late", "Worker silent"),
-    "unclaimed": ("late", "Unclaimed"),
-    "unchecked": ("late", "Wake overdue"),
+    Health.DISPUTED: ("disputed", "Disputed"),
+    Health.BLOCKED: ("stuck", "Needs a person"),
+    Health.UNKNOWN: ("unknown", "Outcome unknown"),
+    Health.OVERDUE: ("late", "Wait overdue"),
+    Health.LEASE: ("late", "Worker silent"),
+    Health.UNCLAIMED: ("late", "Unclaimed"),
+    Health.UNCHECKED: ("late", "Wake overdue"),
 }
 
 EMPTY_QUOTES = re.compile(r"(?: (?:to|at|on|for|of|about))? ?“”")
-
-
-def words(code: str) -> str:
-    """A code as words: `effect-differs`, `effect_settled`, `grant:voided` → 'effect differs' and so on."""
-    return re.sub(r"[-_:.]+", " ", code).strip()
 
 
 def verb(code: str) -> tuple[str, str]:
@@ -199,17 +163,19 @@ def verb(code: str) -> tuple[str, str]:
     return VERBS.get(code) or (words(code).capitalize(), "changed")
 
 
+def cause(code: str) -> str:
+    """Why an effect failed or was withdrawn, in words."""
+    return CAUSES.get(code, words(code))
+
+
+def member_words(member: Any, names: Mapping[Any, str]) -> str:
+    """What a member of a wait waits for, as a label; `names` are those of effects, by id."""
+    effect = names.get(member.effect_id, "an effect")
+    event = f"“{member.event_type}”" + (f" of {member.event_subject}" if member.event_subject else "")
+    return MEMBERS[member.kind].format(effect=effect, event=event)
+
+
 def tidy(sentence: str) -> str:
     """A sentence without the places that its entry didn't fill."""
     told = re.sub(r"\s+", " ", EMPTY_QUOTES.sub("", sentence)).strip(" ,")
     return told[:1].upper() + told[1:]
-
-
-def reason(code: str) -> str:
-    """Why a handoff was opened, as one line. Reasons of a decision are `check:reason`."""
-    if code in HANDOFFS:
-        return HANDOFFS[code]
-    check, colon, rest = code.partition(":")
-    if colon and check in CHECKS:
-        return f"The check “{CHECKS[check]}” did not pass: {words(rest)}."
-    return f"{words(code).capitalize()}."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from approvals.labels import words
+from ledger.domain.phrases import words
 
 LONGEST = 20
 """Characters of a foreign version that stand in a cell; a longer one is cut, with the whole of it on demand."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from approvals.labels import CAUSES, DEADLINES, DECISIONS, LOOKS, REPORTS, STANDS, UNASKABLE, reason, tidy, verb, words
+from approvals.labels import CAUSES, DEADLINES, DECISIONS, LOOKS, REPORTS, STANDS, UNASKABLE, tidy, verb
+from ledger.domain.phrases import reason, words
 
 ENDED = frozenset({"completed", "failed", "cancelled"})
 OUTCOMES = ("committed", "failed", "unknown", "withdrawn", "written_off", "in_flight")

@@ -45,6 +45,7 @@ class ApprovalRequest(Record):
             ),
             models.Index(fields=["decide_by"], name="request_due", condition=Q(state=RequestState.PENDING)),
             models.Index(fields=["run"], name="request_run"),
+            models.Index(fields=["tenant", "-opened_at", "-id"], name="request_newest"),
         ]
 
 

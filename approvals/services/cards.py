@@ -13,8 +13,9 @@ from django.db.models import Count, OuterRef, Prefetch, Q, Subquery
 from approvals.domain.quorum import counts, missing
 from approvals.domain.requests import EFFECT, Choice, RequestState
 from approvals.models import ApprovalRequest, Revision, Vote
-from approvals.services import earlier, sightings, standing
+from approvals.services import earlier, lately, sightings, standing
 from approvals.services.earlier import Earlier
+from approvals.services.lately import Lately
 from approvals.services.sightings import Seen
 from ledger.domain import canonical
 from ledger.domain.authority import GrantState, Requirement, Rule
@@ -30,6 +31,7 @@ from ledger.models import (
     Lease,
     Observation,
     Permit,
+    PolicyVersion,
     RunHead,
     Tenant,
     User,
@@ -67,6 +69,14 @@ class Quorum:
 
 
 @dataclass(frozen=True, slots=True)
+class Policy:
+    """Numbers of the policy's versions: the one under which it was asked, and the one in force; 0 for none."""
+
+    asked_under: int
+    in_force: int
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """One request as one person sees it. `stance` is '' when they may decide, otherwise why not; `arguments` is None unless `reads`.
 
@@ -99,6 +109,8 @@ class Card:
     related: Sequence[ApprovalRequest]
     spent: Mapping[UUID, str]
     earlier: Earlier | None
+    lately: Lately
+    policy: Policy
     told_at: datetime | None
     voted: Vote | None
     stance: str
@@ -157,7 +169,8 @@ def seen_request(person: User, tenant: Tenant, request_id: UUID) -> ApprovalRequ
 
 
 def token(request: ApprovalRequest, now: datetime) -> str:
-    """A short word that changes whenever the card would: revision, votes, state by the clock, the target's version, what became of the effect.
+    """A short word that changes whenever what is decided on does: revision, votes, state by the clock, the target's version, what became of the
+    effect. What else was asked lately doesn't: an open card isn't swapped for that.
 
     Of a closed request it changes with every move of the run, since the card tells what the run makes of the decision.
     """
@@ -194,9 +207,9 @@ def token(request: ApprovalRequest, now: datetime) -> str:
 def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
     """The card. Raises LedgerError `not-found` for what this person can't see."""
     request = seen_request(person, tenant, request_id)
-    revisions = list(Revision.objects.of(tenant).filter(request=request).order_by("-number"))
+    revisions = _revisions(request)
     revision = next(row for row in revisions if row.number == request.revision)
-    effect = Effect.objects.of(tenant).select_related("target", "request", "run").get(pk=request.subject_id)
+    effect = _effect(request)
     votes = list(
         Vote.objects.of(tenant).filter(request=request).select_related("voter", "reason_body").order_by("-voted_at")
     )
@@ -209,17 +222,17 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
     voted = next((vote for vote in current if vote.voter_id == person.pk), None)
     raw = sightings.content_of(effect.request) if reads else None
     related = _related(effect, request)
-    called_at = _called_at(effect)
+    called_at = effect.called_at
     card = Card(
         now=now,
         request=request,
         revision=revision,
         effect=effect,
-        head=RunHead.objects.of(tenant).get(pk=request.run_id),
+        head=effect.run.head,
         workflow=workflow,
         agent=Agent.objects.of(tenant).filter(pk=effect.run.agent_id).first(),
         acts_for=User.objects.filter(pk=effect.run.on_behalf_of_id).first(),
-        key_prefix=_key(effect),
+        key_prefix=effect.key_prefix or "",
         approves=approves,
         reads=reads,
         arguments=canonical.parse(raw) if raw else None,
@@ -235,12 +248,33 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         related=related,
         spent=_spent(request, related),
         earlier=earlier.of(request, effect, revisions, related, reads),
+        lately=lately.of(request, effect.run, person, now),
+        policy=Policy(revision.asked_under or 0, revision.in_force or 0),
         told_at=_told_at(request),
         voted=voted,
         stance="",
         silence=_silence(request),
     )
     return replace(card, stance=_stance(card, person, approves))
+
+
+def _revisions(request: ApprovalRequest) -> list[Any]:
+    """The request's revisions, the newest first, each with the policy's version when it was asked and the one in force."""
+    versions = PolicyVersion.objects.of(request.tenant_id).order_by("-number").values("number")
+    then = versions.filter(created_at__lte=OuterRef("opened_at"))
+    rows = Revision.objects.of(request.tenant_id).filter(request=request).order_by("-number")
+    return list(rows.annotate(asked_under=Subquery(then[:1]), in_force=Subquery(versions[:1])))
+
+
+def _effect(request: ApprovalRequest) -> Any:
+    """The effect with its target, request, run and head, when its first call was permitted, and the key of the run's lease."""
+    calls = Permit.objects.of(request.tenant_id).filter(effect=OuterRef("pk")).order_by("attempt")
+    held = Lease.objects.of(request.tenant_id).filter(pk=OuterRef(OuterRef("run_id"))).values("key_id")
+    keys = ApiKey.objects.of(request.tenant_id).filter(pk__in=held)
+    rows = Effect.objects.of(request.tenant_id).select_related("target", "request", "run__head")
+    return rows.annotate(
+        called_at=Subquery(calls.values("permitted_at")[:1]), key_prefix=Subquery(keys.values("prefix")[:1])
+    ).get(pk=request.subject_id)
 
 
 def _silence(request: ApprovalRequest) -> tuple[OnDeadline, datetime]:
@@ -319,12 +353,6 @@ def _last_look(effect: Effect, request: ApprovalRequest, reads: bool, called_at:
     return sightings.newest(effect, reads, **where)
 
 
-def _called_at(effect: Effect) -> datetime | None:
-    rows = Permit.objects.of(effect.tenant_id).filter(effect=effect).order_by("attempt")
-    at: datetime | None = rows.values_list("permitted_at", flat=True).first()
-    return at
-
-
 def _told_at(request: ApprovalRequest) -> datetime | None:
     """When a worker took the run after the request was closed: what was decided is in its packet."""
     if request.closed_at is None:
@@ -334,11 +362,3 @@ def _told_at(request: ApprovalRequest) -> datetime | None:
     )
     at: datetime | None = claims.order_by("seq").values_list("at", flat=True).first()
     return at
-
-
-def _key(effect: Effect) -> str:
-    held = Lease.objects.of(effect.tenant_id).filter(pk=effect.run_id).values("key_id")[:1]
-    prefix: str | None = (
-        ApiKey.objects.of(effect.tenant_id).filter(pk__in=held).values_list("prefix", flat=True).first()
-    )
-    return prefix or ""

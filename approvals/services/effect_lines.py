@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from approvals.domain.health import cause
-from approvals.labels import LOOKS, REPORTS, UNASKABLE, words
+from approvals.labels import LOOKS, REPORTS, UNASKABLE, cause
 from approvals.services import actors
 from approvals.services.pieces import Content, Fact, Item, bodies, content
 from approvals.templatetags.console import span
 from approvals.templatetags.console import visible_text as shown
+from ledger.domain.phrases import words
 from ledger.models import Effect, EffectReport, Permit, Tenant, TransitionInstance
 
 MOST = 100

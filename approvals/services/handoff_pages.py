@@ -11,16 +11,17 @@ from django.db.models import Case, Q, QuerySet, Value, When
 from django.http import Http404
 from django.urls import reverse
 
-from approvals.labels import reason
 from approvals.services import effect_lines, run_parts
 from approvals.services.effect_lines import EffectLine
 from approvals.services.pieces import Content, Cursor, Fact, Page, bodies, content, counted
-from approvals.services.run_lists import OPEN_HANDOFFS, seen_by
+from approvals.services.run_lists import seen_by
 from approvals.services.run_parts import WakeLine
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.identity import Verb
+from ledger.domain.phrases import reason
 from ledger.models import Effect, Handoff, Tenant, User
 from ledger.services import permissions
+from ledger.services.standings import OPEN_HANDOFFS
 
 SHOWN = 50
 MOST_EFFECTS = 50
@@ -136,7 +137,7 @@ def handoffs(user: User, tenant: Tenant, shows: str = "open", before: str = "", 
     more, found = len(found) > SHOWN, found[:SHOWN]
     last = found[-1] if more else None
     return HandoffList(
-        rows=tuple(_row(handoff) for handoff in found),
+        rows=tuple(row(handoff) for handoff in found),
         page=Page(
             shown=len(found),
             total=counted(rows),
@@ -150,7 +151,8 @@ def handoffs(user: User, tenant: Tenant, shows: str = "open", before: str = "", 
     )
 
 
-def _row(handoff: Handoff) -> Row:
+def row(handoff: Handoff) -> Row:
+    """A handoff as a line of the list; it comes with its owner, run and workflow."""
     return Row(
         id=handoff.pk,
         situation=shown(reason(handoff.reason)),

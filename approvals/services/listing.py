@@ -1,26 +1,22 @@
-"""The inbox's rows: one page of what waits for a person, read with the same number of queries however long it is."""
+"""Requests as lines of the inbox, read with the same number of queries however many they are, and those that nobody can approve."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q
-
 from approvals.domain.requests import Choice, RequestState
 from approvals.models import ApprovalRequest, Revision, Vote
-from approvals.services import inbox, standing
+from approvals.services import standing
 from ledger.domain import canonical
 from ledger.domain.authority import Requirement
 from ledger.domain.identity import Verb
 from ledger.models import Agent, Effect, Run, Tenant, User
 from ledger.services import permissions
 
-PAGE = 50
 MOST_CHECKED = 200
 
 
@@ -36,51 +32,6 @@ class Row:
     workflow: str
     given: int
     wanted: int
-
-
-@dataclass(frozen=True, slots=True)
-class After:
-    """Where a page begins: after this deadline and id."""
-
-    decide_by: datetime
-    id: UUID
-
-
-def page_for(
-    person: User, tenant: Tenant, after: After | None = None, size: int = PAGE
-) -> tuple[list[Row], After | None]:
-    """One page, oldest deadline first, and where the next begins (None at the end). Keyset paging: rows that leave meanwhile move nothing."""
-    rows = inbox.pending_for(person, tenant).select_related("workflow")
-    if after is not None:
-        rows = rows.filter(Q(decide_by__gt=after.decide_by) | Q(decide_by=after.decide_by, pk__gt=after.id))
-    found = list(rows.order_by("decide_by", "pk")[: size + 1])
-    shown = found[:size]
-    more = After(shown[-1].decide_by, shown[-1].pk) if len(found) > size else None
-    return _rows(tenant, shown), more
-
-
-def newer_for(person: User, tenant: Tenant, since: datetime) -> int:
-    """How many requests wait for the person that were asked, or asked again, after a moment."""
-    asked = Revision.objects.of(tenant).filter(request=OuterRef("pk"), number=OuterRef("revision"), opened_at__gt=since)
-    return inbox.pending_for(person, tenant).filter(Exists(asked)).order_by()[:100].count()
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """How many listed requests wait for the person no longer, and whether people decided all of them."""
-
-    count: int
-    decided: bool
-
-
-def gone_for(person: User, tenant: Tenant, shown: Sequence[UUID]) -> Gone:
-    """What became of the requests that a page lists: at most a page of them."""
-    waiting = set(inbox.pending_for(person, tenant).filter(pk__in=shown).values_list("pk", flat=True))
-    gone = set(shown) - waiting
-    voted = Vote.objects.of(tenant).filter(request=OuterRef("pk"), revision=OuterRef("revision"), voter=person)
-    decided = ApprovalRequest.objects.of(tenant).filter(pk__in=gone, workflow__in=permissions.visible(person, Verb.SEE))
-    by_people = decided.filter(Q(state__in=(RequestState.APPROVED, RequestState.DENIED)) | Exists(voted))
-    return Gone(len(gone), bool(gone) and by_people.count() == len(gone))
 
 
 def impossible_for(person: User, tenant: Tenant) -> list[tuple[UUID, str, list[str]]]:
@@ -103,7 +54,8 @@ def impossible_for(person: User, tenant: Tenant) -> list[tuple[UUID, str, list[s
     return told
 
 
-def _rows(tenant: Tenant, requests: Sequence[ApprovalRequest]) -> list[Row]:
+def rows(tenant: Tenant, requests: Sequence[ApprovalRequest]) -> list[Row]:
+    """Requests as lines of the inbox, in the same order."""
     effects = Effect.objects.of(tenant).filter(pk__in=[request.subject_id for request in requests])
     by_id = {effect.pk: effect for effect in effects.select_related("target", "request")}
     runs = Run.objects.of(tenant).filter(pk__in=[request.run_id for request in requests])

@@ -14,8 +14,7 @@ from django.http import Http404
 from django.urls import reverse
 
 from approvals.domain import money as amounts
-from approvals.domain.health import cause
-from approvals.labels import LOOKS, UNASKABLE, words
+from approvals.labels import LOOKS, UNASKABLE, cause
 from approvals.renderers import Asked, words_for
 from approvals.services import effect_lines
 from approvals.services.counts import clock
@@ -24,10 +23,11 @@ from approvals.services.pieces import HIDDEN, MANY, Cursor, Fact, Item, Page, bo
 from approvals.services.run_lists import seen_by
 from approvals.templatetags.console import absolute
 from approvals.templatetags.console import visible_text as shown
-from ledger.domain.effects import EffectState, ReportKind
+from ledger.domain.effects import EffectRow, EffectState, ReportKind, TargetRow, horizon
 from ledger.domain.identity import Verb
+from ledger.domain.phrases import words
 from ledger.models import Body, Effect, EffectReport, RunHead, Tenant, User, WorkflowType
-from ledger.services import effects, permissions
+from ledger.services import effects, facts, permissions
 
 SHOWN = 50
 SETTLED = frozenset({EffectState.COMMITTED, EffectState.FAILED})
@@ -67,12 +67,13 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One way to settle by hand, and what it causes."""
+    """One way to settle by hand, and what it causes. `possible_from` is set while nobody can know that yet."""
 
     value: str
     label: str
     causes: str
     needs_reference: bool = False
+    possible_from: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +123,10 @@ def queue(user: User, tenant: Tenant, before: str = "") -> Queue:
         rows = rows.filter(Q(since__gt=cursor.at) | Q(since=cursor.at, pk__gt=cursor.id))
     found = list(rows.select_related("target", "run").order_by("since", "pk")[: SHOWN + 1])
     more, found = len(found) > SHOWN, found[:SHOWN]
-    payloads = set(permissions.visible(user, Verb.SEE_PAYLOADS).filter(tenant=tenant).values_list("pk", flat=True))
-    requests = bodies([effect.request_id for effect in found if effect.run.workflow_id in payloads], tenant.pk)
-    last = _last_answers(tenant, found)
+    payloads = _readable(user, tenant)
     at_risk, partial = _at_risk(every, tenant, payloads)
     return Queue(
-        rows=tuple(
-            _row(effect, effect.since, str(money(requests.get(effect.request_id)) or ""), last) for effect in found
-        ),
+        rows=_rows(tenant, found, payloads),
         page=Page(
             shown=len(found),
             total=counted(every),
@@ -141,6 +138,22 @@ def queue(user: User, tenant: Tenant, before: str = "") -> Queue:
         operates=permissions.visible(user, Verb.OPERATE).filter(tenant=tenant).exists(),
         elsewhere=counted(_seen_only(user, tenant)),
     )
+
+
+def rows(user: User, tenant: Tenant, found: Sequence[Effect]) -> tuple[Row, ...]:
+    """Effects as lines of the queue, in the same order; they come with target and run. Amounts are told to who may see payloads."""
+    return _rows(tenant, found, _readable(user, tenant))
+
+
+def _rows(tenant: Tenant, found: Sequence[Effect], payloads: set[UUID]) -> tuple[Row, ...]:
+    requests = bodies([effect.request_id for effect in found if effect.run.workflow_id in payloads], tenant.pk)
+    last = _last_answers(tenant, found)
+    return tuple(_row(effect, str(money(requests.get(effect.request_id)) or ""), last) for effect in found)
+
+
+def _readable(user: User, tenant: Tenant) -> set[UUID]:
+    """The workflow types whose contents this person may see."""
+    return set(permissions.visible(user, Verb.SEE_PAYLOADS).filter(tenant=tenant).values_list("pk", flat=True))
 
 
 def _at_risk(every: QuerySet[Effect], tenant: Tenant, payloads: set[UUID]) -> tuple[tuple[str, ...], bool]:
@@ -161,7 +174,7 @@ def _last_answers(tenant: Tenant, effects: Sequence[Effect]) -> dict[UUID, Effec
     return newest
 
 
-def _row(effect: Effect, since: datetime, amount: str, last: dict[UUID, EffectReport]) -> Row:
+def _row(effect: Effect, amount: str, last: dict[UUID, EffectReport]) -> Row:
     return Row(
         id=effect.pk,
         what=shown(effect.name) + (f", {shown(effect.resource)}" if effect.resource else ""),
@@ -171,7 +184,7 @@ def _row(effect: Effect, since: datetime, amount: str, last: dict[UUID, EffectRe
         task=shown(effect.run.task),
         amount=amount,
         asked=f"asked {effect.looks} times" if effect.looks > 1 else "asked once" if effect.looks else "not asked yet",
-        since=since,
+        since=effect.answer_by or effect.proposed_at,
     )
 
 
@@ -329,17 +342,25 @@ def choices(effect: Effect) -> tuple[Choice, ...]:
         "rejected", "It was refused for good", f"“{name}” is final as not done. Trying again needs a new proposal."
     )
     if effect.state == EffectState.UNKNOWN:
-        return done, absent, refused
+        return done, replace(absent, possible_from=_arrives_until(effect)), refused
     if effect.disputed:
         closes = "The dispute is over, and what waits for it goes on. Nothing is sent again."
         return replace(done, causes=closes), replace(absent, causes=closes)
     if effect.state == EffectState.FAILED and effect.attempt:
         after_all = Choice("committed", "It was done after all", "It becomes unknown again and is looked up.", True)
-        return (after_all, absent) if effects.needs_a_person(effect.pk) else (after_all,)
+        if not effects.needs_a_person(effect.pk):
+            return (after_all,)
+        return after_all, replace(absent, possible_from=_arrives_until(effect))
     if effect.state == EffectState.COMMITTED and not effect.disputed:
         causes = "It stays recorded as done, flagged as disputed, and is handed to a person."
         return (Choice("confirmed_absent", "It was not done", causes),)
     return ()
+
+
+def _arrives_until(effect: Effect) -> datetime | None:
+    """Until when a call may still arrive, or not show yet; nothing once that is over."""
+    until = horizon(facts.load(EffectRow, vars(effect)), facts.load(TargetRow, vars(effect.target)))
+    return until if until is not None and facts.read().now < until else None
 
 
 def _why_no_choice(effect: Effect, operates: bool) -> str:

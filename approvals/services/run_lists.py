@@ -2,61 +2,71 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
-from django.db.models.functions import Cast, Replace
+from django.db.models import Q, QuerySet
 
-from approvals.domain.health import Around, Standing, standing
 from approvals.labels import HEALTH
 from approvals.models import Vote
 from approvals.services.pieces import Cursor, Page, counted, short
 from approvals.templatetags.console import visible_text as shown
-from ledger.domain.effects import EffectState
-from ledger.domain.handoffs import HandoffState
+from ledger.domain.endings import Reason
+from ledger.domain.errors import LedgerError
+from ledger.domain.explain import explain
+from ledger.domain.health import Health, health
 from ledger.domain.identity import Verb
 from ledger.domain.runs import Status
-from ledger.domain.waits import SetState
-from ledger.domain.wakes import WakeState
-from ledger.models import Agent, Clearance, Effect, Handoff, RunHead, Tenant, User, WaitMember, WaitSet, Wake, Worker
-from ledger.services import facts, permissions
+from ledger.domain.views import RunView
+from ledger.models import RunHead, Tenant, User
+from ledger.services import facts, permissions, search
 from ledger.services.endings import endings
+from ledger.services.standings import standings
 
 SHOWN = 50
-ENDING = re.compile("[0-9a-f]{6,32}")
-"""A run's id, or as much of its end as lists show, or less."""
-OPEN_HANDOFFS = (HandoffState.OPEN, HandoffState.ACCEPTED)
+NAMES = {
+    "status": "status",
+    "health": "health",
+    "workflow": "workflow",
+    "owner": "owner",
+    "attribute": "attribute",
+    "q": "text",
+}
+"""The parameters of the list's address, each with the field of a `Filter`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What the address asks for; empty fields don't filter."""
+    """What the address asks for; empty fields don't filter. `attribute` is written `name:value`."""
 
     status: str = ""
+    health: str = ""
     workflow: str = ""
+    owner: str = ""
+    attribute: str = ""
     text: str = ""
     before: str = ""
 
     @classmethod
     def read(cls, query: Mapping[str, str]) -> Filter:
-        """From an address's parameters; a status that doesn't exist filters nothing."""
-        status = query.get("status", "")
-        return cls(
-            status=status if status in set(Status) else "",
-            workflow=query.get("workflow", "").strip()[:80],
-            text=query.get("q", "").replace("\x00", "").strip()[:200],
-            before=query.get("before", ""),
-        )
+        """From an address's parameters. Raises LedgerError `invalid` for a status or health that doesn't exist."""
+        told = {name: query.get(name, "").replace("\x00", "").strip()[:200] for name in NAMES}
+        for name, known in (("status", Status), ("health", Health)):
+            if told[name] and told[name] not in set(known):
+                raise LedgerError("invalid", f"no run has that {name}", f"Choose one of {', '.join(known)}.")
+        return cls(**{NAMES[name]: value for name, value in told.items()}, before=query.get("before", ""))
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """The parameters of an address that asks the same from its beginning."""
+        return {name: value for name, field in NAMES.items() if (value := getattr(self, field))}
 
     @property
     def narrows(self) -> bool:
-        return bool(self.status or self.workflow or self.text)
+        return bool(self.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +101,20 @@ def seen_by(user: User, tenant: Tenant) -> QuerySet[RunHead]:
 
 
 def runs(user: User, tenant: Tenant, asked: Filter) -> RunList:
-    """A page of runs, last moved first. Raises LedgerError `invalid` for a page that isn't one."""
-    rows = _narrowed(seen_by(user, tenant), tenant, asked)
+    """A page of runs, last moved first. Raises LedgerError `invalid` for a page, or an attribute, that isn't one."""
+    now = facts.read().now
+    rows = _narrowed(seen_by(user, tenant), tenant, asked, now)
     total = counted(rows)
     cursor = Cursor.parse(asked.before)
     if cursor is not None:
         rows = rows.filter(Q(moved_at__lt=cursor.at) | Q(moved_at=cursor.at, run_id__lt=cursor.id))
-    heads = list(rows.select_related("run__lease", "workflow").order_by("-moved_at", "-run_id")[: SHOWN + 1])
+    heads = list(rows.select_related("run", "workflow").order_by("-moved_at", "-run_id")[: SHOWN + 1])
     more, heads = len(heads) > SHOWN, heads[:SHOWN]
-    now = facts.read().now
-    around = surroundings(tenant, heads)
+    stands = standings(tenant.pk, heads, now)
+    ended = endings(heads)
     types = permissions.visible(user, Verb.SEE).filter(tenant=tenant).order_by("name")
     return RunList(
-        rows=tuple(_row(head, standing(head, around[head.run_id], now)) for head in heads),
+        rows=tuple(_row(head, view, ended.get(head.run_id), owner) for head, view, owner in stands),
         page=Page(
             shown=len(heads),
             total=total,
@@ -115,97 +126,40 @@ def runs(user: User, tenant: Tenant, asked: Filter) -> RunList:
     )
 
 
-def _narrowed(rows: QuerySet[RunHead], tenant: Tenant, asked: Filter) -> QuerySet[RunHead]:
+def _narrowed(rows: QuerySet[RunHead], tenant: Tenant, asked: Filter, now: datetime) -> QuerySet[RunHead]:
     if asked.status:
         rows = rows.filter(status=asked.status)
+    if asked.health:
+        rows = rows.filter(pk__in=search.unwell(tenant.pk, Health(asked.health), now).values("pk"))
     if asked.workflow:
         rows = rows.filter(workflow__name=asked.workflow)
+    if asked.owner:
+        rows = rows.filter(pk__in=search.owned(tenant.pk, asked.owner, names=True))
+    if asked.attribute:
+        rows = rows.filter(pk__in=search.attributed(tenant.pk, asked.attribute))
     if asked.text:
-        rows = rows.filter(_found(tenant, asked.text))
+        rows = rows.filter(pk__in=search.found(tenant.pk, asked.text, _decided_on(tenant, asked.text)))
     return rows
 
 
-def _found(tenant: Tenant, text: str) -> Q:
-    """A task, agent or person that has the text, a key, reference or resource that is exactly it, or a run's id or the end of one.
-
-    A person's runs are those that they decided on or that act for them.
-    """
-    own = Effect.objects.of(tenant).filter(run_id=OuterRef("run_id"))
-    found = Q(run__task__icontains=text) | Q(Exists(own.filter(Q(key=text) | Q(reference=text) | Q(resource=text))))
-    agents = Agent.objects.of(tenant).filter(name__icontains=text).values("pk")
+def _decided_on(tenant: Tenant, text: str) -> QuerySet[Any]:
+    """Ids of the runs on which people of this name decided."""
     people = User.objects.filter(memberships__tenant_id=tenant.pk, name__icontains=text).values("pk")
-    voted = Vote.objects.of(tenant).filter(run_id=OuterRef("run_id"), voter__in=people)
-    found |= Q(run__agent_id__in=agents) | Q(run__on_behalf_of_id__in=people) | Q(Exists(voted))
-    digits = text.lower().replace("-", "")
-    if ENDING.fullmatch(digits):
-        ids = RunHead.objects.of(tenant).annotate(digits=Replace(Cast("run_id", CharField()), Value("-"), Value("")))
-        found |= Q(run_id__in=ids.filter(digits__endswith=digits).values("run_id"))
-    return found
+    rows: QuerySet[Any] = Vote.objects.of(tenant).filter(voter__in=people, run_id__isnull=False).values("run_id")
+    return rows
 
 
-def _row(head: RunHead, stands: Standing) -> Row:
+def _row(head: RunHead, view: RunView, ending: Reason | None, owner: str) -> Row:
+    unwell = health(view)
     return Row(
         id=head.run_id,
         short=short(head.run_id),
         task=shown(head.run.task),
         status=head.status,
-        health=stands.health,
-        health_badge=HEALTH.get(stands.health),
-        why=shown(stands.sentence),
+        health=unwell or "",
+        health_badge=HEALTH.get(unwell) if unwell else None,
+        why=shown(explain(view, ending, owner=owner).sentence),
         workflow=shown(head.workflow.name),
         version=shown(head.version),
         moved_at=head.moved_at,
     )
-
-
-def surroundings(tenant: Tenant, heads: Sequence[RunHead]) -> dict[UUID, Around]:
-    """What stands around each of these runs: seven queries, ten more when some ended badly. Heads come with their run and lease."""
-    ids = [head.run_id for head in heads]
-    waits = _by_run(WaitSet.objects.of(tenant).filter(run_id__in=ids, state=SetState.OPEN))
-    members: dict[UUID, list[Any]] = defaultdict(list)
-    of_waits = [wait.pk for wait in waits.values()]
-    for member in WaitMember.objects.of(tenant).filter(wait_id__in=of_waits).order_by("ordinal"):
-        members[member.wait_id].append(member)
-    wakes = _by_run(Wake.objects.of(tenant).filter(run_id__in=ids, state__in=[WakeState.QUEUED, WakeState.CHECKING]))
-    handoffs = Handoff.objects.of(tenant).filter(run_id__in=ids, state__in=OPEN_HANDOFFS, blocks_run=True)
-    held = _by_run(handoffs.select_related("owner"))
-    clearances = _by_run(Clearance.objects.of(tenant).filter(pk__in=[h.clearance_id for h in heads if h.clearance_id]))
-    effects: dict[UUID, list[Any]] = defaultdict(list)
-    awaited = {member.effect_id for some in members.values() for member in some if member.effect_id}
-    for effect in telling(tenant, ids, awaited):
-        effects[effect.run_id].append(effect)
-    leases = {head.run_id: getattr(head.run, "lease", None) for head in heads}
-    workers = _workers(tenant, leases.values())
-    ended = endings(heads)
-    found = {}
-    for row in ids:
-        wait, handoff, lease = waits.get(row), held.get(row), leases[row]
-        found[row] = Around(
-            lease=lease,
-            worker=workers.get(lease.worker_id, "") if lease is not None else "",
-            wait=wait,
-            members=members[wait.pk] if wait is not None else (),
-            wake=wakes.get(row),
-            clearance=clearances.get(row),
-            handoff=handoff,
-            owner=handoff.owner.name if handoff is not None and handoff.owner else "",
-            effects=effects[row],
-            ending=ended.get(row),
-        )
-    return found
-
-
-def telling(tenant: Tenant, ids: list[UUID], awaited: Collection[UUID]) -> QuerySet[Effect]:
-    """The effects that say something of how a run stands: open and disputed ones, and those that are waited for."""
-    says = Q(state__in=[EffectState.IN_FLIGHT, EffectState.UNKNOWN]) | Q(disputed=True) | Q(pk__in=awaited)
-    rows: QuerySet[Effect] = Effect.objects.of(tenant).filter(says, run_id__in=ids).order_by("proposed_at", "pk")
-    return rows
-
-
-def _by_run(rows: QuerySet[Any]) -> dict[UUID, Any]:
-    return {row.run_id: row for row in rows}
-
-
-def _workers(tenant: Tenant, leases: Any) -> dict[UUID, str]:
-    ids = {lease.worker_id for lease in leases if lease is not None}
-    return {pk: f"Worker {name}" for pk, name in Worker.objects.of(tenant).filter(pk__in=ids).values_list("pk", "name")}

@@ -12,24 +12,25 @@ from django.db.models import CharField, Exists, OuterRef, QuerySet, Subquery
 from django.http import Http404
 from django.urls import reverse
 
-from approvals.domain.health import Around, Standing, standing
 from approvals.labels import DEADLINES, HEALTH
 from approvals.services import effect_lines, run_parts, timelines, verification_pages
 from approvals.services.effect_lines import EffectLine
 from approvals.services.pieces import Fact, Item
-from approvals.services.run_lists import seen_by, telling
+from approvals.services.run_lists import seen_by
 from approvals.services.run_parts import AuthorityLine, CheckpointLine, WaitLine, WakeLine
 from approvals.services.verification_pages import Verified
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.explain import explain
 from ledger.domain.handoffs import HandoffRow
+from ledger.domain.health import health
 from ledger.domain.identity import Verb
 from ledger.domain.runs import ENDED, ClearanceRow
 from ledger.domain.views import RunView
 from ledger.domain.waits import silence
-from ledger.models import Agent, Effect, RunHead, Tenant, User, Worker
+from ledger.models import Agent, Effect, Handoff, RunHead, Tenant, User, Worker
 from ledger.services import permissions
 from ledger.services.endings import endings
+from ledger.services.standings import OPEN_HANDOFFS, telling
 from ledger.services.views import telling_view
 
 MOST_EFFECTS = 50
@@ -55,7 +56,8 @@ class RunPage:
     workflow: str
     status: str
     intent: str
-    stands: Standing
+    sentence: str
+    actor: str
     health_badge: tuple[str, str] | None
     silence: Silence | None
     moved_at: datetime
@@ -112,15 +114,15 @@ def _read(user: User, tenant: Tenant, run_id: UUID, before: int | None) -> RunPa
         .select_related("target")
         .order_by("-proposed_at", "-pk")[: MOST_EFFECTS + 1]
     )
-    around = _around(tenant, head, view, found)
-    effects = {effect.pk: effect for effect in [*around.effects, *found]}
+    effects: dict[UUID, Any] = {effect.pk: effect for effect in [*_beyond(tenant, view, found), *found]}
     asked = run_parts.requests_of(tenant, run_id)
     by_effect = {request.subject_id: request.pk for request in reversed(asked)}
     named = {str(e.pk): {"name": e.name, "target": e.target.name} for e in found}
     named |= {str(request.pk): named[str(request.subject_id)] for request in asked if str(request.subject_id) in named}
     lines = effect_lines.lines(tenant, found[:MOST_EFFECTS], may_see=payloads)
     timeline, older = timelines.of_run(tenant, run_id, named, before)
-    stands = standing(head, around, view.now)
+    told = explain(view, endings([head]).get(run_id), owner=head.handoff_owner or "")  # type: ignore[attr-defined]
+    unwell = health(view)
     attention, attention_href = _attention(tenant, found, view.handoff)
     return RunPage(
         id=run_id,
@@ -128,8 +130,9 @@ def _read(user: User, tenant: Tenant, run_id: UUID, before: int | None) -> RunPa
         workflow=shown(head.workflow.name),
         status=head.status,
         intent=head.intent,
-        stands=Standing(shown(explain(view, around.ending).sentence), shown(stands.actor), stands.health),
-        health_badge=HEALTH.get(stands.health),
+        sentence=shown(told.sentence),
+        actor=shown(told.actor),
+        health_badge=HEALTH.get(unwell) if unwell else None,
         silence=_silence(view),
         moved_at=head.moved_at,
         attention=attention,
@@ -158,6 +161,7 @@ def _named(user: User, tenant: Tenant) -> QuerySet[RunHead]:
     agents = Agent.objects.of(tenant).filter(pk=OuterRef("run__agent_id"))
     people = User.objects.filter(pk=OuterRef("run__on_behalf_of_id"), memberships__tenant_id=tenant.pk)
     workers = Worker.objects.of(tenant).filter(pk=OuterRef("run__lease__worker_id"))
+    handoffs = Handoff.objects.of(tenant).filter(run_id=OuterRef("run_id"), blocks_run=True, state__in=OPEN_HANDOFFS)
     readable = permissions.visible(user, Verb.SEE_PAYLOADS).filter(pk=OuterRef("workflow_id"))
 
     def one(rows: QuerySet[Any], field: str) -> Subquery:
@@ -169,31 +173,18 @@ def _named(user: User, tenant: Tenant) -> QuerySet[RunHead]:
         agent_owner=one(agents, "owner__name"),
         person_name=one(people, "name"),
         worker_name=one(workers, "name"),
+        handoff_owner=one(handoffs, "owner__name"),
         worker_code=one(workers, "code_digest"),
         sees_payloads=Exists(readable),
     )
 
 
-def _around(tenant: Tenant, head: RunHead, view: RunView, found: Sequence[Effect]) -> Around:
-    """What stands around the run, from what was read already."""
+def _beyond(tenant: Tenant, view: RunView, found: Sequence[Effect]) -> list[Effect]:
+    """Effects that say something of how the run stands, where they are older than those that are shown."""
+    if len(found) <= MOST_EFFECTS:
+        return []
     awaited = {member.effect_id for member in view.members if member.effect_id}
-    if len(found) > MOST_EFFECTS:
-        effects = list(telling(tenant, [head.run_id], awaited))
-    else:
-        effects = [e for e in found if e.state in {"in_flight", "unknown"} or e.disputed or e.pk in awaited]
-    lease = getattr(head.run, "lease", None)
-    worker = head.worker_name  # type: ignore[attr-defined]
-    return Around(
-        lease=lease,
-        worker=f"Worker {worker}" if worker else "",
-        wait=view.wait,
-        members=view.members,
-        wake=view.wake,
-        clearance=view.clearance,
-        handoff=view.handoff,
-        effects=sorted(effects, key=lambda effect: (effect.proposed_at, effect.pk)),
-        ending=endings([head]).get(head.run_id),
-    )
+    return list(telling(tenant.pk, [view.head.run_id], awaited))
 
 
 def _silence(view: RunView) -> Silence | None:

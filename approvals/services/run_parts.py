@@ -14,11 +14,11 @@ from django.urls import reverse
 
 from approvals.domain.checks import phrases
 from approvals.domain.differences import Difference, difference
-from approvals.domain.health import member_words
-from approvals.labels import CHECKS, DEADLINES, DECISIONS, words
+from approvals.labels import DEADLINES, DECISIONS, member_words
 from approvals.models import ApprovalRequest, Vote
 from approvals.services.pieces import Content, content, parsed
 from approvals.templatetags.console import visible_text as shown
+from ledger.domain.phrases import CHECKS, words
 from ledger.domain.waits import SetMode, silence
 from ledger.models import Checkpoint, Decision, Grant, Tenant, WaitMember, WaitSet, WakeCheck
 

@@ -21,6 +21,8 @@ class Seen:
     state: Any
     source: str
     at: datetime
+    run_id: UUID
+    """Whose record holds it."""
 
 
 def newest(effect: Effect, reads: bool, **where: Any) -> Seen | None:
@@ -30,7 +32,7 @@ def newest(effect: Effect, reads: bool, **where: Any) -> Seen | None:
     if found is None:
         return None
     content = content_of(found.body) if reads and found.body else None
-    return Seen(found.pk, found.version, _loose(content), found.source, found.observed_at)
+    return Seen(found.pk, found.version, _loose(content), found.source, found.observed_at, found.run_id)
 
 
 def content_of(body: Body) -> bytes | None:

@@ -9,17 +9,18 @@ from typing import Any
 from django.urls import reverse
 
 from approvals import receipts
-from approvals.context import address
 from approvals.domain.requests import CARRIED, Choice
 from approvals.models import ApprovalRequest, Revision, Vote
 from approvals.renderers import Asked, Words, words_for
 from approvals.services import cards, inbox
 from approvals.services.cards import Card
 from approvals.templatetags.console import absolute, ago, short, span, visible_text, words
-from approvals.views import earlier, followups
+from approvals.views import earlier, followups, lately, sources
 from approvals.views.documents import argument_rows, diff, pretty
+from ledger.domain.identity import Verb
 from ledger.domain.waits import OnDeadline
 from ledger.models import Tenant, User
+from ledger.services import permissions
 
 MOST_NAMES = 4
 
@@ -45,10 +46,10 @@ def context(card: Card, tenant: Tenant, person: User) -> dict[str, Any]:
         "headline": visible_text(asked.headline),
         "risk": asked.risk_label,
         "undo": asked.undo,
-        "facts": facts(card, tenant),
+        "facts": sources.facts(card, tenant, audits=permissions.can(person, Verb.AUDIT, tenant)),
         "arguments": argument_rows(card.arguments) if card.reads else None,
         "raw": pretty(card.arguments) if card.reads else None,
-        "target": target(card),
+        "target": {**target(card), "href": sources.sighting(card, tenant)},
         "task": visible_text(card.effect.run.task),
         "why": visible_text(card.effect.run.text),
         "quorum": quorum(card, person),
@@ -60,6 +61,7 @@ def context(card: Card, tenant: Tenant, person: User) -> dict[str, Any]:
         "state": card.state,
         "pill": earlier.pill(card),
         "earlier": earlier.context(card),
+        "lately": lately.context(card, tenant),
         "revision": card.request.revision,
         "digest": bytes(card.request.digest).hex(),
     }
@@ -100,33 +102,6 @@ def differences(asked: Words) -> list[dict[str, Any]]:
             "changed": each.before != each.after,
         }
         for each in asked.differences
-    ]
-
-
-def facts(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
-    """Who asks, for whom, with which credential, from which run."""
-    run = card.effect.run
-    return [
-        {
-            "label": "Agent",
-            "value": visible_text(card.agent.name) if card.agent else "",
-            "note": f"version {card.head.version}",
-        },
-        {"label": "Acts for", "value": visible_text(card.acts_for.name) if card.acts_for else "nobody named"},
-        {"label": "Credential", "value": card.key_prefix and f"key {card.key_prefix}…", "mono": True},
-        {
-            "label": "Run",
-            "value": visible_text(run.task),
-            "href": address("run", tenant.slug, run.pk),
-            "note": f"{visible_text(card.workflow.name)}, {words(card.head.status)}",
-        },
-        {"label": "Tool", "value": visible_text(card.effect.tool), "mono": True},
-        {
-            "label": "Target",
-            "value": visible_text(" ".join(filter(None, [card.effect.target.name, card.effect.resource]))),
-            "mono": True,
-        },
-        {"label": "Asked", "time": card.revision.opened_at},
     ]
 
 
@@ -223,7 +198,8 @@ def causes(card: Card, asked: Words) -> dict[str, str]:
 
 def history(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
     """Votes and revisions of this request and other requests about the same thing, newest first."""
-    items = [_vote(vote, card.reads) for vote in card.votes]
+    record = sources.run(card, tenant, "authority")
+    items = [{**_vote(vote, card.reads), "href": record} for vote in card.votes]
     items += [
         {
             "at": row.opened_at,
@@ -231,6 +207,7 @@ def history(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
             "tone": "neutral",
             "title": revision_reason(row, anew=card.earlier is not None),
             "text": f"revision {row.number}, digest {short(row.subject_digest)}",
+            "href": record,
         }
         for row in card.revisions
     ]

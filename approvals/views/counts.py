@@ -16,15 +16,18 @@ MOST = 1_000
 
 
 def badges(request: TenantRequest) -> dict[str, str]:
-    """The badge of each place of the navigation, in one statement; empty where nothing waits. Never more work than for a thousand rows of each."""
+    """The badge of each place of the navigation, in one statement; empty where nothing waits. Never more work than for a thousand rows of each.
+
+    The inbox lists what the three places hold, so that its badge is their sum.
+    """
     person, tenant = request.person, request.tenant
     waiting: dict[str, QuerySet[Any]] = {
-        "inbox": inbox.pending_for(person, tenant),
+        "approvals": inbox.pending_for(person, tenant),
         "reconcile": reconcile_pages.waiting_for(person, tenant),
         "handoffs": handoff_pages.open_for(person, tenant),
     }
     found = lengths(list(waiting.values()), MOST + 1)
-    return {name: bounded(count) for name, count in zip(waiting, found, strict=True)}
+    return {"inbox": bounded(sum(found)), **{name: bounded(count) for name, count in zip(waiting, found, strict=True)}}
 
 
 def bounded(count: int) -> str:

@@ -1,7 +1,8 @@
-"""The inbox: what waits for this person, the oldest deadline first."""
+"""The inbox: all that waits for this person, the most urgent first."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -13,8 +14,9 @@ from django.views.decorators.http import require_safe
 
 from approvals.context import address
 from approvals.renderers import Asked, words_for
-from approvals.services import listing
-from approvals.services.listing import After, Row
+from approvals.services import listing, waiting
+from approvals.services.pieces import Cursor
+from approvals.services.waiting import Entry, Kind
 from approvals.templatetags.console import visible_text
 from approvals.views import counts
 from approvals.views.access import TenantRequest, tenant_page
@@ -22,28 +24,41 @@ from ledger.domain import canonical
 from ledger.domain.errors import LedgerError
 from ledger.services import facts
 
+APPROVALS = "approvals"
+PLACES = {Kind.REQUEST: "approvals", Kind.EFFECT: "reconcile", Kind.HANDOFF: "handoffs"}
+TEMPLATES = {
+    Kind.REQUEST: "approvals/_row.html",
+    Kind.EFFECT: "reconcile/_row.html",
+    Kind.HANDOFF: "handoffs/_row.html",
+}
+
 
 @require_safe
 @tenant_page
 def inbox(request: TenantRequest) -> HttpResponse:
-    """One page of the inbox; the tabs lead to what waits elsewhere."""
-    after = _after(request.GET.get("after", ""))
+    """One page of all that waits for this person, or with `show=approvals` of the requests alone."""
+    after, kinds = Cursor.parse(request.GET.get("after", "")), _kinds(request)
     now = facts.read().now
     badges = counts.badges(request)
-    rows, more = listing.page_for(request.person, request.tenant, after)
-    here = reverse("inbox", args=[request.tenant.slug])
-    newer = reverse("inbox_newer", args=[request.tenant.slug])
+    listed = frozenset(kind for kind in kinds if badges[PLACES[kind]])
+    found, more = waiting.page_for(request.person, request.tenant, listed, after)
+    here, newer = (reverse(name, args=[request.tenant.slug]) for name in ("inbox", "inbox_newer"))
+    show = {"show": APPROVALS} if kinds != waiting.EVERY else {}
+    asked = {"since": canonical.rfc3339(now), "shown": _shown(found)}
     return render(
         request,
         "inbox.html",
         {
-            "rows": [_line(request, row) for row in rows],
-            "total": badges["inbox"] or "0",
-            "tabs": _tabs(request, badges),
+            "entries": [_entry(request, each) for each in found],
+            "total": _badge(badges, kinds) or "0",
+            "tabs": _tabs(request, badges, kinds),
+            "only_approvals": bool(show),
+            "elsewhere": bool(show and badges["inbox"]),
             "impossible": _impossible(request),
-            "newer_url": f"{newer}?{urlencode({'since': canonical.rfc3339(now), 'shown': _shown(rows)})}",
-            "next_url": f"{here}?{urlencode({'after': _cursor(more)})}" if more else "",
-            "first_url": here if after else "",
+            "newer_url": f"{newer}?{urlencode({**show, **asked})}",
+            "next_url": f"?{urlencode({**show, 'after': str(more)})}" if more else "",
+            "first_url": f"{here}?{urlencode(show)}" if after else "",
+            "inbox_url": here,
         },
     )
 
@@ -53,42 +68,56 @@ def inbox(request: TenantRequest) -> HttpResponse:
 def inbox_newer(request: TenantRequest) -> HttpResponse:
     """204 while what waits is as the page has it (`since`, and `shown`, the ids on it), otherwise the bar that offers it, with the counts."""
     since = canonical.parse_time(request.GET.get("since", ""), "since")
-    shown = _ids(request.GET.get("shown", ""))
-    new = listing.newer_for(request.person, request.tenant, since)
-    gone = listing.gone_for(request.person, request.tenant, shown)
-    if not new and not gone.count:
+    shown, kinds = _ids(request.GET.get("shown", "")), _kinds(request)
+    found = waiting.moved(request.person, request.tenant, kinds, since, shown)
+    if not found.new and not found.gone:
         return HttpResponse(status=204)
-    badge = counts.badges(request)["inbox"]
-    told = [f"{new} new"] if new else []
-    if gone.count:
-        told.append(f"{gone.count} decided meanwhile" if gone.decided else f"{gone.count} no longer waiting")
+    badges = counts.badges(request)
+    told = [f"{found.new} new"] if found.new else []
+    if found.gone:
+        told.append(f"{found.gone} decided meanwhile" if found.decided else f"{found.gone} no longer waiting")
+    show = f"?{urlencode({'show': APPROVALS})}" if kinds != waiting.EVERY else ""
     context = {
         "said": ", ".join(told),
-        "href": reverse("inbox", args=[request.tenant.slug]),
-        "total": badge or "0",
-        "badge": badge,
-        "gone": gone.count,
+        "href": reverse("inbox", args=[request.tenant.slug]) + show,
+        "total": _badge(badges, kinds) or "0",
+        "badge": badges["inbox"],
+        "gone": found.gone,
         "shown": len(shown),
     }
     return render(request, "approvals/_newer.html", context)
 
 
-def _shown(rows: list[Row]) -> str:
-    return "~".join(row.request.pk.hex for row in rows)
+def _kinds(request: TenantRequest) -> frozenset[Kind]:
+    return frozenset({Kind.REQUEST}) if request.GET.get("show") == APPROVALS else waiting.EVERY
+
+
+def _badge(badges: dict[str, str], kinds: Collection[Kind]) -> str:
+    return badges["inbox" if kinds == waiting.EVERY else "approvals"]
+
+
+def _shown(entries: list[Entry]) -> str:
+    return "~".join(entry.id.hex for entry in entries)
 
 
 def _ids(text: str) -> list[UUID]:
     """Ids of one page's rows, as its address has them."""
     try:
-        found = [UUID(hex=each) for each in text.split("~")[: listing.PAGE + 1]] if text else []
+        found = [UUID(hex=each) for each in text.split("~")[: waiting.PAGE + 1]] if text else []
     except ValueError:
-        found = [UUID(int=0)] * (listing.PAGE + 1)
-    if len(found) > listing.PAGE:
+        found = [UUID(int=0)] * (waiting.PAGE + 1)
+    if len(found) > waiting.PAGE:
         raise LedgerError("invalid", "the page's address is broken", "Start at the inbox's first page.")
     return found
 
 
-def _line(request: TenantRequest, row: Row) -> dict[str, Any]:
+def _entry(request: TenantRequest, entry: Entry) -> dict[str, Any]:
+    """What waits, with the template of the list that it is also on."""
+    row = _line(request, entry.row) if isinstance(entry.row, listing.Row) else entry.row
+    return {"template": TEMPLATES[entry.kind], "row": row}
+
+
+def _line(request: TenantRequest, row: listing.Row) -> dict[str, Any]:
     words = words_for(Asked(row.effect.tool, row.effect.target.name, row.effect.resource, row.arguments))
     return {
         "href": reverse("approval", args=[request.tenant.slug, row.request.pk]),
@@ -104,13 +133,25 @@ def _line(request: TenantRequest, row: Row) -> dict[str, Any]:
     }
 
 
-def _tabs(request: TenantRequest, badges: dict[str, str]) -> list[dict[str, Any]]:
-    places = (("inbox", "Approvals"), ("reconcile", "Reconcile"), ("handoffs", "Handoffs"))
-    return [
-        {"label": label, "url": url, "count": badges[name] or "0", "active": name == "inbox"}
-        for name, label in places
+def _tabs(request: TenantRequest, badges: dict[str, str], kinds: Collection[Kind]) -> list[dict[str, Any]]:
+    """All of it, the requests alone, and the pages of the other two."""
+    here = reverse("inbox", args=[request.tenant.slug])
+    every = kinds == waiting.EVERY
+    own = [
+        {"label": "All", "url": here, "count": badges["inbox"] or "0", "active": every},
+        {
+            "label": "Approvals",
+            "url": f"{here}?{urlencode({'show': APPROVALS})}",
+            "count": badges["approvals"] or "0",
+            "active": not every,
+        },
+    ]
+    others = [
+        {"label": label, "url": url, "count": badges[name] or "0", "active": False}
+        for name, label in (("reconcile", "Reconcile"), ("handoffs", "Handoffs"))
         if (url := address(name, request.tenant.slug))
     ]
+    return own + others
 
 
 def _impossible(request: TenantRequest) -> list[dict[str, str]]:
@@ -122,17 +163,3 @@ def _impossible(request: TenantRequest) -> list[dict[str, str]]:
         }
         for request_id, workflow, groups in listing.impossible_for(request.person, request.tenant)[:5]
     ]
-
-
-def _cursor(after: After) -> str:
-    return f"{canonical.rfc3339(after.decide_by)}_{after.id}"
-
-
-def _after(text: str) -> After | None:
-    if not text:
-        return None
-    at, _, key = text.partition("_")
-    try:
-        return After(canonical.parse_time(at, "after"), UUID(key))
-    except ValueError:
-        raise LedgerError("invalid", "the page's address is broken", "Start at the inbox's first page.") from None

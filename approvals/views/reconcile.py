@@ -17,6 +17,7 @@ from approvals.services.reconcile_pages import EffectPage
 from approvals.views.access import TenantRequest, caller, need, onward, tenant_page
 from ledger.domain.effects import EffectState
 from ledger.domain.errors import LedgerError
+from ledger.domain.explain import at
 from ledger.domain.identity import Verb
 from ledger.engine import reconcile as engine
 from ledger.models import Effect
@@ -111,6 +112,11 @@ def _missing(page: EffectPage, typed: dict[str, str]) -> dict[str, str]:
         raise LedgerError("wrong-state", page.why_no_choice, "Read it again: it may have been settled meanwhile.")
     if chosen is None:
         errors["verdict"] = "Choose what happened."
+    elif chosen.possible_from is not None:
+        errors["verdict"] = (
+            f"Nobody can know yet that it was not done: the call may still arrive until {at(chosen.possible_from)}. "
+            "What you typed is kept; look once more then, and say what you found."
+        )
     elif chosen.needs_reference and not typed["reference"]:
         errors["reference"] = "Give the target’s own reference for it: it is what proves that it was done."
     if not typed["evidence"]:

@@ -9,11 +9,13 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from approvals.labels import HEALTH
 from approvals.services import run_lists, run_pages
 from approvals.services.run_lists import Filter
 from approvals.views.access import TenantRequest, tenant_page
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Status
+from ledger.services.search import LOOKED_THROUGH
 
 PARTS = {"standing": "runs/_standing.html", "side": "runs/_side.html"}
 
@@ -24,11 +26,12 @@ def runs(request: TenantRequest) -> HttpResponse:
     """Runs that the person may see, last moved first."""
     asked = Filter.read(request.GET.dict())
     found = run_lists.runs(request.person, request.tenant, asked)
-    kept = {"status": asked.status, "workflow": asked.workflow, "q": asked.text}
-    kept = {name: value for name, value in kept.items() if value}
+    kept = asked.kept
     context = {
         "list": found,
         "statuses": [str(status) for status in Status],
+        "healths": [(str(code), words) for code, (_, words) in HEALTH.items()],
+        "looked_through": f"{LOOKED_THROUGH:,}",
         "next_url": f"?{urlencode({**kept, 'before': found.page.next})}" if found.page.next else "",
         "first_url": "" if found.page.first else f"?{urlencode(kept)}",
     }

@@ -33,7 +33,16 @@ def start_run(request: HttpRequest, body: StartBody) -> HttpResponse:
 def list_runs(request: HttpRequest, query: Query[RunQuery]) -> HttpResponse:
     """Search runs, newest first. A page may be short and still have a `next`."""
     known_query(request, RunQuery)
-    wanted = RunFilter(query.status, query.workflow, query.version, query.task, query.text)
+    wanted = RunFilter(
+        query.status,
+        query.workflow,
+        query.version,
+        query.task,
+        query.text,
+        query.health,
+        query.owner,
+        tuple(query.attribute),
+    )
     page = reads.runs(auth.caller(request), wanted, query.after, query.limit)
     return answer({"runs": [run_json(run) for run in page.items], "next": page.next})
 

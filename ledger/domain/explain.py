@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from ledger.domain.authority import requirement
 from ledger.domain.effects import EffectRow, EffectState
 from ledger.domain.endings import Reason, why
 from ledger.domain.handoffs import HandoffState
-from ledger.domain.runs import Intent, Status
+from ledger.domain.health import late, unclaimed
+from ledger.domain.phrases import reason, words
+from ledger.domain.runs import ENDED, Intent, Status
 from ledger.domain.views import RunView
 from ledger.domain.waits import Internal, MemberKind, MemberRow, MemberState, OnDeadline, SetMode, silence
 from ledger.domain.wakes import WakeState
-
-OVERDUE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +32,51 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
+    """`actor` is who or what can move it, '' when nobody has to."""
+
     sentence: str
     items: tuple[Item, ...]
+    actor: str = ""
 
 
-def explain(view: RunView, ending: Reason | None = None, names: bool = True) -> Explanation:
-    """The run as of the view's moment; `ending` is why it ended, where that is known. Without `names` it counts people and names their teams."""
-    sentence = _SENTENCES[view.head.status](view) if ending is None else _ended(view, ending, names)
-    return Explanation(
-        sentence,
-        (Item("since", f"{view.head.status} since {at(view.head.moved_at)}", view.head.moved_at), *_items(view)),
-    )
+def explain(view: RunView, ending: Reason | None = None, names: bool = True, owner: str = "") -> Explanation:
+    """The run as of the view's moment; `ending` is why it ended, where that is known, `owner` the name of the person who took its handoff.
+
+    Without `names` it counts people and names their teams.
+    """
+    if view.head.status in ENDED:
+        sentence = _ended(view, ending, names)
+    elif view.head.status is Status.BLOCKED:
+        sentence = _blocked(view, owner if names else "")
+    else:
+        sentence = _SENTENCES[view.head.status](view)
+    since = Item("since", f"{view.head.status} since {at(view.head.moved_at)}", view.head.moved_at)
+    return Explanation(sentence, (since, *_items(view)), _actor(view, owner if names else ""))
+
+
+def _actor(view: RunView, owner: str) -> str:
+    """Who or what can move it now."""
+    status = view.head.status
+    if status is Status.BLOCKED:
+        taken = view.handoff is not None and view.handoff.state is HandoffState.ACCEPTED
+        return (owner or "the person who took it") if taken else "an operator"
+    if status is Status.READY and view.clearance is not None:
+        return f"a worker of version {' or '.join(view.clearance.versions)}"
+    if status is Status.WAITING:
+        kinds = {member.kind for member in view.members if member.state is MemberState.OPEN}
+        return next((who for kind, who in _WHO.items() if kind in kinds), "")
+    if status is Status.WAKING:
+        queued = view.wake is None or view.wake.state is WakeState.QUEUED
+        return "the sweep" if queued and (view.wake is None or late(view.wake.due_at, view.now)) else "the wake check"
+    silent = view.lease is not None and view.lease.expires_at <= view.now
+    return {Status.RUNNING: "the sweep" if silent else "the worker"}.get(status, "")
+
+
+_WHO: Mapping[MemberKind, str] = {
+    MemberKind.APPROVAL: "an approver",
+    MemberKind.EVENT: "whoever sends the event",
+    MemberKind.EFFECT: "the reconciler, or an operator",
+}
 
 
 def at(moment: datetime) -> str:
@@ -75,7 +109,10 @@ def _waiting(view: RunView) -> str:
         return _INTERNAL[Internal(wait.internal)](view)
     still = [member for member in view.members if member.state is MemberState.OPEN]
     joined = (" or " if wait.mode is SetMode.ANY else " and ").join(_wanted(view, member) for member in still)
-    return f"It has waited since {at(wait.opened_at)} for {joined or 'nothing any more'}; if nothing comes, {_silence(view)}."
+    begun = f"It has waited since {at(wait.opened_at)} for {joined or 'nothing any more'}"
+    if late(wait.due_at, view.now):
+        return f"{begun}; its time passed at {at(wait.due_at)} and nobody has acted on that: see that timer and queue processes run."
+    return f"{begun}; if nothing comes, {_silence(view)}."
 
 
 def _wanted(view: RunView, member: MemberRow) -> str:
@@ -103,10 +140,10 @@ def _silence(view: RunView) -> str:
     if view.wait is None:
         return "nothing happens"
     action, when = silence(view.wait, view.members)
-    return f"{_ON_DEADLINE[action]} at {at(when)}"
+    return f"{ON_DEADLINE[action]} at {at(when)}"
 
 
-_ON_DEADLINE: Mapping[OnDeadline, str] = {
+ON_DEADLINE: Mapping[OnDeadline, str] = {
     OnDeadline.WAKE: "the agent goes on and is told that it expired",
     OnDeadline.CANCEL: "the run is cancelled",
     OnDeadline.FAIL: "the run fails",
@@ -144,7 +181,7 @@ def _waking(view: RunView) -> str:
         return "It should be checked, but no wake is queued: verify this run."
     if wake.state is WakeState.CHECKING and wake.until is not None and wake.until > view.now:
         return f"The engine is checking whether “{transition}” may go on (attempt {wake.attempt}); a dead checker is replaced at {at(wake.until)}."
-    if wake.due_at + OVERDUE <= view.now:
+    if late(wake.due_at, view.now):
         return f"A check of “{transition}” has been due since {at(wake.due_at)} and nobody has made it: see that timer and queue processes run."
     return f"The engine checks at {at(wake.due_at)} whether “{transition}” may go on; nobody has to act."
 
@@ -153,34 +190,40 @@ def _ready(view: RunView) -> str:
     clearance, transition = view.clearance, view.head.transition
     if clearance is None:
         return "It is ready, but no clearance says for what: verify this run."
-    versions = ", ".join(clearance.versions)
+    versions = " or ".join(clearance.versions)
+    if unclaimed(view):
+        return (
+            f"“{transition}” has been cleared since {at(view.head.moved_at)} and no worker with version {versions} has claimed it:"
+            f" see that one runs; at {at(clearance.ready_by)} it is checked again."
+        )
     return (
         f"“{transition}” is cleared and waits for a worker with version {versions} to claim it;"
         f" if none does by {at(clearance.ready_by)}, it is checked again."
     )
 
 
-def _blocked(view: RunView) -> str:
+def _blocked(view: RunView, owner: str = "") -> str:
     handoff = view.handoff
     if handoff is None:
         return "It is blocked, but no handoff says why: verify this run."
     effect = view.effect(handoff.effect_id) if handoff.effect_id else None
-    about = f"“{effect.name}”: " if effect else ""
+    why = (f"“{effect.name}”: " if effect else "") + _clause(reason(handoff.reason))
     if handoff.state is HandoffState.ACCEPTED:
-        return f"A person has taken it ({about}{_words(handoff.reason)}) and it moves when they close the handoff, due {at(handoff.due_at)}."
+        return f"{owner or 'A person'} has taken it ({why}) and it moves when they close the handoff, due {at(handoff.due_at)}."
     if handoff.escalated_at is not None:
         return (
-            f"Nobody has taken it ({about}{_words(handoff.reason)}) by {at(handoff.due_at)}, though it has waited for an operator since"
+            f"Nobody has taken it ({why}) by {at(handoff.due_at)}, though it has waited for an operator since"
             f" {at(handoff.opened_at)}: it was escalated at {at(handoff.escalated_at)}, and never moves by itself."
         )
     return (
-        f"An operator has to take it ({about}{_words(handoff.reason)}), since {at(handoff.opened_at)};"
+        f"An operator has to take it ({why}), since {at(handoff.opened_at)};"
         f" it never moves by itself and is overdue at {at(handoff.due_at)}."
     )
 
 
-def _words(code: str) -> str:
-    return code.replace("_", " ").replace("-", " ").replace(":", ", ")
+def _clause(sentence: str) -> str:
+    """A sentence as a part of another one."""
+    return f"{sentence[:1].lower()}{sentence[1:]}".rstrip(".")
 
 
 def _ended(view: RunView, ending: Reason | None = None, names: bool = True) -> str:
@@ -200,10 +243,6 @@ _SENTENCES: Mapping[Status, Callable[[RunView], str]] = {
     Status.WAITING: _waiting,
     Status.WAKING: _waking,
     Status.READY: _ready,
-    Status.BLOCKED: _blocked,
-    Status.COMPLETED: _ended,
-    Status.FAILED: _ended,
-    Status.CANCELLED: _ended,
 }
 
 
@@ -229,7 +268,7 @@ def _member(view: RunView, member: MemberRow) -> Item:
 def _effect(effect: EffectRow) -> Item:
     text = f"“{effect.name}” ({effect.tool}) is {effect.state}"
     if effect.cause:
-        text += f": {_words(effect.cause)}"
+        text += f": {words(effect.cause)}"
     if effect.state is EffectState.UNKNOWN and effect.due_at is not None:
         text += f"; its target is asked at {at(effect.due_at)}"
     return Item(f"effect_{effect.state}", text, effect.due_at)

@@ -94,6 +94,8 @@ class Effect(Record):
             ),
             models.Index(fields=["tenant", "state", "due_at"], name="effect_by_state"),
             models.Index(fields=["tenant"], name="effect_disputed", condition=Q(disputed=True)),
+            models.Index(fields=["tenant", "resource"], name="effect_resource"),
+            models.Index(fields=["tenant", "reference"], name="effect_reference"),
         ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Cast, Right
 
 from ledger.domain.runs import ClearanceState, Intent, Status
 from ledger.models.base import Record, record_id, salted_or_erased, stream_salt, within
@@ -35,6 +36,7 @@ class Run(Record):
         indexes = [
             models.Index(fields=["tenant", "-created_at", "id"], name="run_newest"),
             models.Index(fields=["tenant", "task"], name="run_task"),
+            models.Index(Right(Cast("id", models.CharField()), 8), name="run_ending"),
         ]
 
 

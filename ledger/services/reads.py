@@ -17,6 +17,7 @@ from django.db.models import Q, QuerySet
 
 from ledger.domain.canonical import parse_time
 from ledger.domain.errors import LedgerError
+from ledger.domain.health import Health
 from ledger.domain.identity import Caller, Verb
 from ledger.domain.waits import Outcome
 from ledger.models import (
@@ -33,7 +34,7 @@ from ledger.models import (
     WorkflowType,
     WorkflowVersion,
 )
-from ledger.services import permissions, ports
+from ledger.services import facts, permissions, ports, search
 
 T = TypeVar("T")
 SEARCHED = 2_000
@@ -52,13 +53,17 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """What runs to look for; '' takes any. `text` is looked for in task and text, without regard to case."""
+    """What runs to look for; '' takes any. `text` is looked for in task and text, without regard to case; `attributes` are written `name:value`;
+    `owner` is a worker's name or id, or a person's id: no key learns of people by name."""
 
     status: str = ""
     workflow: str = ""
     version: str = ""
     task: str = ""
     text: str = ""
+    health: str = ""
+    owner: str = ""
+    attributes: tuple[str, ...] = ()
 
 
 # Scopes -----------------------------------------------------------------------------------------
@@ -130,9 +135,12 @@ def _bad_cursor() -> LedgerError:
 
 
 def runs(caller: Caller, wanted: RunFilter, after: str, limit: int) -> Page[Run]:
-    """Runs, newest first. A page may be short and still have a next one: the search looks through `SEARCHED` runs at a time."""
+    """Runs, newest first. A page may be short and still have a next one: the search looks through `SEARCHED` runs at a time.
+
+    Raises LedgerError `invalid` for a cursor or an attribute that isn't one.
+    """
     order = ("-created_at", "id")
-    scoped = _before(_filtered(_runs(caller), wanted), after).order_by(*order)
+    scoped = _before(_searched(_filtered(_runs(caller), wanted), caller.tenant_id, wanted), after).order_by(*order)
     if not wanted.text:
         found = list(scoped[: limit + 1])
         return Page(found[:limit], _run_place(found[limit - 1]) if len(found) > limit else "")
@@ -153,6 +161,17 @@ def _filtered(rows: QuerySet[Any], wanted: RunFilter) -> QuerySet[Any]:
         "task": wanted.task,
     }
     return rows.filter(**{name: value for name, value in named.items() if value})
+
+
+def _searched(rows: QuerySet[Any], tenant_id: UUID, wanted: RunFilter) -> QuerySet[Any]:
+    if wanted.health:
+        unwell = search.unwell(tenant_id, Health(wanted.health), facts.read().now)
+        rows = rows.filter(pk__in=unwell.values("pk"))
+    if wanted.owner:
+        rows = rows.filter(pk__in=search.owned(tenant_id, wanted.owner, names=False))
+    for attribute in wanted.attributes:
+        rows = rows.filter(pk__in=search.attributed(tenant_id, attribute))
+    return rows
 
 
 def _run_place(last: Run) -> str:

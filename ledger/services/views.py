@@ -117,18 +117,18 @@ _TELLING = frozenset(
 )
 _NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(("lease", "clearance", "wait", "wake", "policy", "handoff")),
-    **dict.fromkeys(("effects", "members", "handoffs"), ()),
+    **dict.fromkeys(("members", "handoffs"), ()),
     "targets": {},
 }
 
 
 def telling_view(run_id: UUID, tenant_id: UUID | None = None, *, ended: bool = False) -> RunView:
-    """What tells how a run stands, for reading only: without what rules of a write need besides. Nothing is open any more of one that `ended`.
+    """What tells how a run stands, for reading only: without what rules of a write need besides. Of one that `ended` only its effects tell anything.
 
     Raises LedgerError `not-found` as `run_view` does.
     """
     if ended:
-        return run_view(run_id, tenant_id, frozenset({"workflow"})).but(**_NOTHING)
+        return run_view(run_id, tenant_id, frozenset({"workflow", "effects"})).but(**_NOTHING)
     return run_view(run_id, tenant_id, _TELLING)
 
 

@@ -13,15 +13,16 @@ from approvals.services import (
     handoff_pages,
     history_pages,
     inbox,
-    listing,
     reconcile_pages,
     requests,
     run_lists,
     run_pages,
+    waiting,
 )
 from approvals.services.run_lists import Filter
 from approvals.views.counts import MOST
 from benchmarks.scene import EVENT_TYPE, VERSION, WORKFLOW
+from ledger.domain.health import Health
 from ledger.domain.leases import Offer
 from ledger.engine import sweep, wakes
 from ledger.models import RunHead
@@ -29,6 +30,7 @@ from ledger.services import effects, events, facts, grants, leases, meetings, re
 from ledger.services import wakes as wake_rows
 from ledger.services.events import EventSpec
 from ledger.services.reads import RunFilter
+from ledger.services.search import LOOKED_THROUGH
 from tests.benchmarks.crowds import Crowd, large_tables, reading, scans
 
 pytestmark = [pytest.mark.postgres_only, pytest.mark.slow]
@@ -70,7 +72,7 @@ VERBS: dict[str, Act] = {
     "wake": lambda crowd: wakes.run(crowd.waking.ids[3]),
 }
 PAGES: dict[str, Act] = {
-    "inbox": lambda crowd: listing.page_for(crowd.person, crowd.tenant),
+    "inbox": lambda crowd: waiting.page_for(crowd.person, crowd.tenant),
     "run page": lambda crowd: run_pages.run(crowd.person, crowd.tenant, crowd.waiting.ids[9]),
     "history": lambda crowd: _history(crowd),
     "history by verb": lambda crowd: _history(crowd, verb="policy.publish"),
@@ -85,10 +87,33 @@ PAGES: dict[str, Act] = {
     "reconcile": lambda crowd: reconcile_pages.queue(crowd.person, crowd.tenant),
     "handoffs": lambda crowd: handoff_pages.handoffs(crowd.person, crowd.tenant),
 }
+SEARCHES: dict[str, Act] = {
+    **{
+        f"runs of the API that are {kind}": lambda crowd, kind=kind: reads.runs(  # type: ignore[misc]
+            crowd.caller, RunFilter(health=str(kind)), "", 50
+        )
+        for kind in Health
+        if kind not in {Health.LEASE, Health.UNCHECKED}
+    },
+    "runs by owner": lambda crowd: _runs(crowd, owner="nobody"),
+    "runs by attribute": lambda crowd: _runs(crowd, attribute="nothing:17"),
+    "runs by a whole task": lambda crowd: _runs(crowd, text=f"settle {crowd.waiting.words[9]}"),
+    "runs by the end of an id": lambda crowd: _runs(crowd, text=crowd.waiting.ids[9].hex[-8:]),
+    "runs by words that none has": lambda crowd: _runs(crowd, text="zzz"),
+    "runs of the API by owner": lambda crowd: reads.runs(crowd.caller, RunFilter(owner="nobody"), "", 50),
+    "runs of the API by attribute": lambda crowd: reads.runs(
+        crowd.caller, RunFilter(attributes=("nothing:17",)), "", 50
+    ),
+    "runs that are overdue": lambda crowd: _runs(crowd, health=str(Health.OVERDUE)),
+}
+LOOKED = LOOKED_THROUGH + COUNTED
 COUNTING: dict[str, Act] = {
     "runs": lambda crowd: run_lists.runs(crowd.person, crowd.tenant, Filter()),
     "runs by status": lambda crowd: run_lists.runs(crowd.person, crowd.tenant, Filter(status="completed")),
     "runs by workflow": lambda crowd: run_lists.runs(crowd.person, crowd.tenant, Filter(workflow=WORKFLOW)),
+    # Every wake here is overdue, and no lease is: what is asked for is the table, or next to nothing of it.
+    "runs that are unchecked": lambda crowd: _runs(crowd, health=str(Health.UNCHECKED)),
+    "runs whose worker is silent": lambda crowd: _runs(crowd, health=str(Health.LEASE)),
     "badge of the inbox": lambda crowd: inbox.pending_for(crowd.person, crowd.tenant).order_by()[: MOST + 1].count(),
     "badge of reconcile": lambda crowd: (
         reconcile_pages.waiting_for(crowd.person, crowd.tenant).order_by()[: MOST + 1].count()
@@ -97,6 +122,10 @@ COUNTING: dict[str, Act] = {
         handoff_pages.open_for(crowd.person, crowd.tenant).order_by()[: MOST + 1].count()
     ),
 }
+
+
+def _runs(crowd: Crowd, **asked: str) -> object:
+    return run_lists.runs(crowd.person, crowd.tenant, Filter(**asked))
 
 
 def _history(crowd: Crowd, **asked: str) -> object:
@@ -145,3 +174,11 @@ def test_what_is_counted_is_counted_up_to_a_thousand(crowd: Crowd, name: str) ->
     large = large_tables()
     visited = [scan for sent in reading(lambda: COUNTING[name](crowd)) for scan in scans(sent, generic=False)]
     assert max(scan.visited for scan in visited if scan.table in large) <= COUNTED
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_looks_through_so_many_rows_however_many_there_are(crowd: Crowd, name: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM ledger_run")
+        assert cursor.fetchone()[0] > LOOKED
+    assert not too_much(lambda: SEARCHES[name](crowd), LOOKED, generic=False)

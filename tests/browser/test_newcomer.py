@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,31 @@ class Demonstration:
         page = {"since": "2000-01-01T00:00:00Z", "limit": "100"}
         found = httpx.get(f"{self.scene['payments']}/refunds", params=page, trust_env=False).json()["refunds"]
         return [refund for refund in found if refund["order"] == order]
+
+    def holders(self, run_id: str) -> list[str]:
+        """The worker processes that ever claimed a run, in order, by the id that each process has for itself: from the run's journal."""
+        entries = [json.loads(entry["content"]) for entry in self.read(f"/runs/{run_id}/journal")["entries"]]
+        changes = [change for entry in entries if entry["verb"] == "run.claim" for change in entry["changes"]]
+        return [change["fields"]["worker_id"] for change in changes if "worker_id" in change["fields"]]
+
+    def read(self, path: str) -> Any:
+        """What the API answers to the demonstration's agent."""
+        headers = {"Authorization": f"Bearer {(self.var / 'agent.key').read_text().strip()}"}
+        answer = httpx.get(f"{self.console}/api/v1{path}", headers=headers, trust_env=False)
+        answer.raise_for_status()
+        return answer.json()
+
+    def lose_a_wire(self, order: str) -> None:
+        """Another invoice, whose wire fails at the bank with an answer that says nothing."""
+        order_of = {"customer": "Ines Morel", "amount_minor": 12_300, "currency": "EUR"}
+        httpx.put(f"{self.scene['payments']}/orders/{order}", json=order_of, trust_env=False).raise_for_status()
+        fault = {"fault": "error_500_not_applied", "times": 1, "method": "POST", "path": "/wires"}
+        httpx.post(f"{self.scene['payments']}/_control/faults", json=fault, trust_env=False).raise_for_status()
+        key = (self.var / "agent.key").read_text().strip()
+        state = {"order": order, "amount_minor": 12_300, "currency": "EUR", "receipt": None}
+        run = {"workflow": "wires", "version": "1", "task": f"Pay invoice {order}", "state": state}
+        headers = {"Authorization": f"Bearer {key}", "Idempotency-Key": f"newcomer-{order}"}
+        httpx.post(f"{self.console}/api/v1/runs", json=run, headers=headers, trust_env=False).raise_for_status()
 
     def worker(self, name: str) -> int:
         """The process that a worker is now; a killed one was started again under its name."""
@@ -137,10 +162,15 @@ def approve(page: Page, order: str) -> None:
 
 
 def until(page: Page, text: str) -> None:
-    """Reload, as a person without JavaScript would, until the run's page says it."""
+    """Reload until the run's page says it."""
+    reload_until(page, lambda: page.locator("#explanation").get_by_text(text).count() > 0)
+
+
+def reload_until(page: Page, holds: Callable[[], bool]) -> None:
+    """Reload, as a person without JavaScript would, until the page shows it."""
     deadline = time.monotonic() + PATIENCE / 1000
-    while page.locator("#explanation").get_by_text(text).count() == 0:
-        assert time.monotonic() < deadline, page.locator("#explanation").inner_text()
+    while not holds():
+        assert time.monotonic() < deadline, page.get_by_role("main").inner_text()
         page.wait_for_timeout(300)
         page.reload()
 
@@ -162,12 +192,18 @@ def test_a_killed_worker_is_taken_over_and_the_refund_is_paid_once(
     page = sign_in("approver")
     approve(page, order)
     until(page, "Running")
+    run_id = page.url.rstrip("/").rpartition("/")[2]
+    before = demonstration.holders(run_id)
     text = page.get_by_role("complementary", name="Facts").inner_text()
     name = "worker-v1" if "worker-v1" in text else "worker-v2"
-    os.kill(demonstration.worker(name), signal.SIGKILL)
+    pid = demonstration.worker(name)
+    os.kill(pid, signal.SIGKILL)
     until(page, "Completed")
     assert len(demonstration.refunds(order)) == 1
-    assert page.get_by_text("Claimed by").count() >= 2
+    after = demonstration.holders(run_id)[len(before) :]
+    assert after and before[-1] not in after, "the run went on in the process that was killed"
+    assert not Path(f"/proc/{pid}").exists()
+    assert page.get_by_text("Claimed by").count() >= len(before) + len(after)
 
 
 def test_an_effect_whose_outcome_stayed_unknown_is_resolved_by_hand(
@@ -182,6 +218,25 @@ def test_an_effect_whose_outcome_stayed_unknown_is_resolved_by_hand(
     page.get_by_label("Reference at wires").fill(f"statement line {invoice}")
     page.get_by_role("button", name="Record the verdict").click()
     expect(page.get_by_role("main").get_by_text("Committed").first).to_be_visible(timeout=PATIENCE)
+    page.get_by_role("main").get_by_role("link", name=f"Pay invoice {invoice}").first.click()
+    until(page, "Completed")
+
+
+def test_what_a_person_found_not_done_is_sent_once_more(
+    demonstration: Demonstration, sign_in: Any, scripts: bool
+) -> None:
+    invoice = "2011" if scripts else "2012"
+    demonstration.lose_a_wire(invoice)
+    page = sign_in("operator")
+    page.goto("/t/harbour/reconcile/")
+    row = page.get_by_role("listitem").filter(has_text=f"invoice {invoice}")
+    reload_until(page, lambda: row.count() == 1)
+    row.get_by_role("link").first.click()
+    reload_until(page, lambda: page.get_by_text("Possible once the call can no longer arrive").count() == 0)
+    page.get_by_label("It was not done").check()
+    page.get_by_label("Evidence").fill("The bank's statement of today doesn't list it.")
+    page.get_by_role("button", name="Record the verdict").click()
+    expect(page.get_by_text("Recorded: it was not done.")).to_be_visible(timeout=PATIENCE)
     page.get_by_role("main").get_by_role("link", name=f"Pay invoice {invoice}").first.click()
     until(page, "Completed")
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from ledger.models import Effect
 from tests.browser.conftest import Console, Opened
 from tests.clock import Clock
-from tests.ui.scenes import handed_over, lost
+from tests.ui.scenes import handed_over, horizon_of, just_lost, lost
 from tests.world import World
 
 pytestmark = pytest.mark.browser
@@ -61,6 +61,31 @@ def test_an_unknown_outcome_is_found_in_the_queue_and_settled(
     assert (settled.state, settled.reference) == ("committed", "re_5512")
     page.goto(reverse("reconcile", args=[world.tenant.slug]))
     expect(page.get_by_text("Every outcome is known")).to_be_visible()
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["htmx", "plain"])
+def test_not_done_is_refused_with_a_time_and_accepted_once_it_has_come(
+    world: World, clock: Clock, open_page: Opened, console: Console, scripts: bool
+) -> None:
+    effect = just_lost(world, clock)
+    console.expected.add(422)
+    page = open_page(world.charlie, scripts=scripts)
+    page.goto(at(world, effect))
+    hint = page.get_by_text("Possible once the call can no longer arrive")
+    expect(hint).to_be_visible()
+    if scripts:
+        expect(hint.locator("time")).to_contain_text("left")
+    page.get_by_label("It was not done").check()
+    page.get_by_label("Evidence").fill(EVIDENCE)
+    page.get_by_role("button", name="Record the verdict").click()
+    expect(page.get_by_text("Nobody can know yet that it was not done")).to_be_visible()
+    expect(page.get_by_label("Evidence")).to_have_value(EVIDENCE)
+    expect(page.get_by_label("It was not done")).to_be_checked()
+    assert world.effect(effect.run_id).state == "unknown"
+    clock.shift((horizon_of(effect) - clock.now()).total_seconds() + 1)
+    page.get_by_role("button", name="Record the verdict").click()
+    expect(page.get_by_text("Recorded: it was not done.")).to_be_visible()
+    assert world.effect(effect.run_id).cause == "confirmed_absent"
 
 
 def test_a_verdict_that_lacks_its_reference_comes_back_with_what_was_typed(

@@ -68,7 +68,7 @@ class Newcomer:
             time.sleep(0.1)
 
     def approves(self, task: str) -> None:
-        """Sign in as the approver and approve the card that says this."""
+        """Sign in as the approver and approve the card that is headed so."""
         approver = next(one for one in self.scene["sign_ins"] if one["role"] == "approver")
         with httpx.Client(base_url=self.scene["console"], trust_env=False, follow_redirects=True) as browser:
             form = fields(browser.get("/sign-in/").text)
@@ -81,7 +81,8 @@ class Newcomer:
     def _card(self, browser: httpx.Client, task: str) -> str:
         inbox = browser.get(f"/t/{self.scene['tenant']}/inbox/").text
         for card in dict.fromkeys(re.findall(r'href="(/t/[^"]*/approvals/[0-9a-f-]{36}/)"', inbox)):
-            if task in browser.get(card).text:
+            title = re.search(r"<title>(.*?)</title>", browser.get(card).text, re.DOTALL)
+            if title is not None and task in title[1]:  # the rest of a card tells of other requests too
                 return str(card)
         return ""
 

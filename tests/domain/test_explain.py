@@ -63,6 +63,10 @@ def view(status: Status, **rows: Any) -> RunView:
     return RunView(**{**values, **rows})
 
 
+def moved(seen: RunView, at: datetime) -> RunView:
+    return seen.but(head=replace(seen.head, moved_at=at))
+
+
 def lease(expires_at: datetime) -> LeaseRow:
     return LeaseRow(RUN, uuid4(), uuid4(), 0, 1, "1", 60, True, NOW - HOUR, expires_at)
 
@@ -113,7 +117,9 @@ TABLE: dict[str, RunView] = {
     "waking": view(Status.WAKING, wake=wake(WakeState.QUEUED, NOW)),
     "waking, checked": view(Status.WAKING, wake=wake(WakeState.CHECKING, NOW, NOW + HOUR)),
     "waking, overdue": view(Status.WAKING, wake=wake(WakeState.QUEUED, NOW - HOUR)),
-    "ready": view(Status.READY, clearance=CLEARANCE),
+    "ready": moved(view(Status.READY, clearance=CLEARANCE), NOW),
+    "ready, unclaimed": view(Status.READY, clearance=CLEARANCE),
+    "waiting, overdue": view(Status.WAITING, wait=replace(wait(), due_at=NOW - HOUR), members=[EVENT]),
     "blocked": view(Status.BLOCKED, handoff=handoff(HandoffState.OPEN)),
     "blocked, taken": view(Status.BLOCKED, handoff=handoff(HandoffState.ACCEPTED)),
     "blocked, escalated": view(Status.BLOCKED, handoff=replace(handoff(HandoffState.OPEN), escalated_at=NOW)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -43,6 +44,22 @@ def lost(world: World, clock: Clock, **asking: Any) -> Effect:
     effect = world.effect(packet.run.id)
     assert effect.state == "unknown"
     return effect
+
+
+def just_lost(world: World, clock: Clock) -> Effect:
+    """The worker is gone while its call may still arrive."""
+    packet, _ = called(world, seconds=1)
+    clock.shift(2)
+    assert leases.lapse(packet.run.id)
+    effect = world.effect(packet.run.id)
+    assert effect.state == "unknown"
+    return effect
+
+
+def horizon_of(effect: Effect) -> datetime:
+    """When the call can no longer arrive, and what arrived shows."""
+    assert effect.answer_by is not None
+    return effect.answer_by + timedelta(seconds=effect.target.visibility_delay)
 
 
 def answered(effect: Effect, answer: LookAnswer, at: Any, **more: Any) -> None:

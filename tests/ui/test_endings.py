@@ -36,7 +36,7 @@ def test_a_refused_call_is_named_with_its_target(world: World) -> None:
     effects.settle(world.caller, effect.pk, SettleSpec(1, Settled.FAILED, "rejected"), packet.fence)
     world.commit(packet, Next(NextKind.FAIL))
     page, listed = told(world, packet.run.id)
-    assert "payments refused “pay”" in page and "Failed: payments refused “pay”." in listed
+    assert "payments refused “pay”" in page and ": payments refused “pay”; nothing more happens." in listed
 
 
 def test_a_denial_is_named_with_who_denied_and_without_the_reason_itself(world: World) -> None:
@@ -79,4 +79,4 @@ def test_a_completed_run_has_no_reason(world: World) -> None:
     packet = world.claimed_run()
     world.commit(packet, Next(NextKind.COMPLETE))
     page, listed = told(world, packet.run.id)
-    assert "It completed at" in page and "Completed." in listed
+    assert "It completed at" in page and "It completed at" in listed and "failed" not in page

@@ -98,7 +98,8 @@ def test_a_closed_request_asks_nobody(world: World, shop: Shop) -> None:
 def test_a_difference_far_into_a_long_value_is_not_hidden() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     before, after = (
-        Seen(uuid4(), "v1", {"note": "n" * 400 + end, **{f"f{i}": i for i in range(60)}}, "test", now) for end in "ab"
+        Seen(uuid4(), "v1", {"note": "n" * 400 + end, **{f"f{i}": i for i in range(60)}}, "test", now, uuid4())
+        for end in "ab"
     )
     rows = diff(before, after)
     assert rows[0]["field"] == "note" and rows[0]["changed"] and "(401 characters)" in rows[0]["before"]

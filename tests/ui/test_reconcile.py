@@ -16,7 +16,7 @@ from ledger.models import Effect, EffectReport, JournalEntry
 from ledger.services import identity
 from tests.clock import Clock
 from tests.ui.asking import client_of
-from tests.ui.scenes import answered, called, lost
+from tests.ui.scenes import answered, called, horizon_of, just_lost, lost
 from tests.world import World
 
 EVIDENCE = "Statement of 30 November, line 4."
@@ -120,6 +120,35 @@ def test_a_verdict_on_what_was_settled_meanwhile_is_told_apart(world: World, clo
     assert world.effect(effect.run_id).state == "committed"
     answer = send(world, effect, verdict="committed", evidence=EVIDENCE, reference="re_7")
     assert answer.status_code == 422 and "Choose what happened" in answer.content.decode()
+
+
+def test_not_done_says_from_when_it_can_be_known_and_keeps_what_was_typed_until_then(
+    world: World, clock: Clock
+) -> None:
+    effect = just_lost(world, clock)
+    address = reverse("effect", args=[world.tenant.slug, effect.pk])
+    until = horizon_of(effect)
+    said = until.strftime("%-d %b %Y, %H:%M:%S UTC")
+    page = client_of(world.charlie).get(address).content.decode()
+    assert "Possible once the call can no longer arrive" in page and said in page
+    answer = send(world, effect, verdict="confirmed_absent", evidence=EVIDENCE, reference="re_typed")
+    text = answer.content.decode()
+    assert answer.status_code == 422 and f"the call may still arrive until {said}" in text
+    assert EVIDENCE in text and 'value="re_typed"' in text and 'value="confirmed_absent" required checked' in text
+    assert world.effect(effect.run_id).state == "unknown"
+    clock.shift((until - clock.now()).total_seconds() + 1)
+    assert "Possible once the call can no longer arrive" not in client_of(world.charlie).get(address).content.decode()
+    assert send(world, effect, verdict="confirmed_absent", evidence=EVIDENCE).status_code == 200
+    assert world.effect(effect.run_id).cause == "confirmed_absent"
+
+
+def test_done_and_refused_can_be_said_at_once(world: World, clock: Clock) -> None:
+    for verdict, state in (("committed", "committed"), ("rejected", "failed")):
+        effect = just_lost(world, clock)
+        if verdict == "rejected":
+            clock.shift((horizon_of(effect) - clock.now()).total_seconds() + 1)
+        assert send(world, effect, verdict=verdict, evidence=EVIDENCE, reference="re_7").status_code == 200
+        assert world.effect(effect.run_id).state == state
 
 
 def test_asking_again_records_the_answer_under_the_person(world: World, clock: Clock) -> None:

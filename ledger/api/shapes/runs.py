@@ -42,6 +42,20 @@ class RunQuery(BaseModel):
     version: str = Field(default="", max_length=40)
     task: str = Field(default="", max_length=200)
     text: str = Field(default="", max_length=100, description="Looked for in task and text, without regard to case.")
+    health: Literal["", "blocked", "disputed", "unknown", "overdue", "lease", "unclaimed", "unchecked"] = Field(
+        default="",
+        description="What is wrong: a person is needed, accounts contradict each other, an outcome is unknown, or something is late.",
+    )
+    owner: str = Field(
+        default="",
+        max_length=200,
+        description="Who has it: the name or id of the worker that holds it, or the id of the person who took its handoff.",
+    )
+    attribute: list[str] = Field(
+        default=[],
+        max_length=5,
+        description="`name:value`, once for each: the run has all of them. 17 is the number and the text.",
+    )
     after: str = Field(default="", max_length=200, description="`next` of the page before.")
     limit: int = Field(default=50, ge=1, le=200)
 
