@@ -18,7 +18,7 @@ def drop_attributes(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) ->
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ledger", "0007_disputes")]
+    dependencies = [("ledger", "0008_committed_texts")]
 
     operations = [
         migrations.AddIndex(
