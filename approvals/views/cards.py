@@ -15,7 +15,7 @@ from approvals.models import ApprovalRequest, Revision, Vote
 from approvals.renderers import Asked, Words, words_for
 from approvals.services import cards, inbox
 from approvals.services.cards import Card
-from approvals.templatetags.console import absolute, ago, short, span, visible_text, words
+from approvals.templatetags.console import absolute, short, span, visible_text, words
 from approvals.views import earlier, followups
 from approvals.views.documents import argument_rows, diff, pretty
 from ledger.domain.waits import OnDeadline
@@ -144,11 +144,12 @@ def target(card: Card) -> dict[str, Any]:
     rows = diff(before, newest) if card.reads else []
     since = "asked again" if card.revision.number > 1 else "proposed"
     changed = any(row["changed"] for row in rows)
+    age = span((card.now - newest.at).total_seconds())
     return {
         "title": title,
         "steady": f"As it was when {since}" if card.called_at else f"Unchanged since it was {since}",
         "changed": changed,
-        "said": f"It was version {then} then." if moved else f"Last seen {ago(newest.at, card.now)}.",
+        "said": f"It was version {then} then." if moved else f"Last seen {age} ago.",
         "moved": moved,
         "known": True,
         "at": newest.at,
