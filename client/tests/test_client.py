@@ -32,7 +32,7 @@ def test_a_refusal_is_never_repeated(ledger: Loopback, client: Client, status: i
         pytest.param(loopback.ends_early, id="cut"),
         pytest.param(text(201, b'{"seq": 4, "dig'), id="garbled"),
         pytest.param(text(502, b"<html>bad gateway", "text/html"), id="502"),
-        pytest.param(problem(503, "overloaded"), id="503"),
+        pytest.param(problem(503, "unavailable"), id="503"),
         pytest.param(answer(429, None, Retry_After="0"), id="429"),
     ],
 )
