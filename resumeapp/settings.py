@@ -209,7 +209,6 @@ STORAGES = {
     },
 }
 WHITENOISE_USE_FINDERS = _local
-MEDIA_ROOT = VAR / "artifacts"
 
 # Language, time, logs -----------------------------------------------------------------------
 USE_TZ = True
@@ -234,7 +233,7 @@ RESUMEAPP_CHECK_SECONDS = env.integer(
 RESUMEAPP_STATE_LIMIT_BYTES = env.integer(
     "RESUMEAPP_STATE_LIMIT_BYTES",
     1_048_576,
-    "Largest typed state of a checkpoint; more belongs into an artifact.",
+    "Largest typed state of a checkpoint; keep more in a store of your own, with its address and digest in the state.",
     low=1_024,
 )
 RESUMEAPP_REQUESTS_PER_MINUTE = env.integer(

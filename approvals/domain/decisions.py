@@ -27,7 +27,6 @@ class EntryPoint(StrEnum):
     """By which door a signed-in person came. There are no others."""
 
     PAGE = "page"
-    BULK = "bulk"
     API = "api"
 
 

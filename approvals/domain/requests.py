@@ -26,16 +26,6 @@ class RequestState(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
-class WithdrawalCause(StrEnum):
-    """Why a pending request was withdrawn: each is told to the agent as such."""
-
-    BY_AGENT = "by_agent"
-    WAIT_CLOSED = "wait_closed"
-    SUPERSEDED = "superseded"
-    CANCELLED = "cancelled"
-    POLICY = "policy"
-
-
 class Choice(StrEnum):
     APPROVE = "approve"
     DENY = "deny"

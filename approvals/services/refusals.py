@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db.models import F, Q
 
-from approvals.domain.requests import EFFECT, Choice, RequestState, WithdrawalCause
+from approvals.domain.requests import EFFECT, Choice, RequestState
 from approvals.models import ApprovalRequest, Vote
 from ledger.domain.canonical import commit
 from ledger.domain.drafts import Draft
@@ -18,8 +18,10 @@ from ledger.domain.explain import at
 from ledger.domain.views import RunView
 from ledger.models import Body, Effect
 
+WAIT_CLOSED = "wait_closed"
+"""The ledger's cause for withdrawing what a wait had asked when it closed."""
 UNDECIDED = Q(state=RequestState.EXPIRED) | Q(
-    state=RequestState.WITHDRAWN, cause=WithdrawalCause.WAIT_CLOSED, closed_at__gte=F("decide_by")
+    state=RequestState.WITHDRAWN, cause=WAIT_CLOSED, closed_at__gte=F("decide_by")
 )
 
 

@@ -7,9 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import template
-from django.utils import timezone
-
-from ledger.domain import canonical
 
 register = template.Library()
 KEPT = frozenset("\n\t\u200d")
@@ -26,12 +23,6 @@ def visible_text(value: Any) -> str:
         f"‹U+{ord(sign):04X}›" if sign not in KEPT and unicodedata.category(sign) in HIDDEN else sign
         for sign in str(value)
     )
-
-
-@register.filter
-def rfc3339(value: datetime | None) -> str:
-    """A moment as the API writes it, in UTC."""
-    return canonical.rfc3339(value) if value else ""
 
 
 @register.filter
@@ -55,21 +46,6 @@ def span(seconds: float | None) -> str:
                 text += f" {rest} {STEPS[place + 1][1]}"
             return text
     return ""
-
-
-@register.filter
-def ago(value: datetime | None, now: datetime | None = None) -> str:
-    """How long ago a moment was, or how far ahead it is, by the given clock."""
-    if value is None:
-        return "not known"
-    seconds = ((now or timezone.now()) - value).total_seconds()
-    return f"{span(seconds)} ago" if seconds >= 0 else f"in {span(seconds)}"
-
-
-@register.filter
-def state_icon(state: Any) -> str:
-    """The icon of a state of the product."""
-    return f"s-{state}"
 
 
 @register.filter

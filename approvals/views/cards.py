@@ -119,11 +119,12 @@ def target(card: Card) -> dict[str, Any]:
     rows = diff(before, newest) if card.reads else []
     since = "asked again" if card.revision.number > 1 else "proposed"
     changed = any(row["changed"] for row in rows)
+    age = span((card.now - newest.at).total_seconds())
     return {
         "title": title,
         "steady": f"As it was when {since}" if card.called_at else f"Unchanged since it was {since}",
         "changed": changed,
-        "said": f"It was version {then} then." if moved else f"Last seen {ago(newest.at, card.now)}.",
+        "said": f"It was version {then} then." if moved else f"Last seen {age} ago.",
         "moved": moved,
         "known": True,
         "at": newest.at,

@@ -1,4 +1,4 @@
-"""Handoffs: the list, one of them, taking it, and closing it with what happens next."""
+"""Handoffs: the list, one of them, taking it, giving it back, and closing it with what happens next."""
 
 from __future__ import annotations
 
@@ -61,6 +61,16 @@ def handoff_own(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
     _operated(request, handoff_id)
     services.own(caller(request), handoff_id)
     messages.success(request, "It is yours now. Others see your name on it.")
+    return onward(request, _address(request, handoff_id))
+
+
+@require_POST
+@tenant_page
+def handoff_give_back(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
+    """Put it back for anybody: one's own, or that of somebody who isn't there. Until it is taken again it may escalate."""
+    _operated(request, handoff_id)
+    services.give_back(caller(request), handoff_id)
+    messages.success(request, "It is nobody’s now. Whoever operates this workflow finds it in the list.")
     return onward(request, _address(request, handoff_id))
 
 

@@ -16,6 +16,7 @@ urlpatterns = [
     path("handoffs/", handoffs.handoffs, name="handoffs"),
     path("handoffs/<uuid:handoff_id>/", handoffs.handoff, name="handoff"),
     path("handoffs/<uuid:handoff_id>/own/", handoffs.handoff_own, name="handoff_own"),
+    path("handoffs/<uuid:handoff_id>/give-back/", handoffs.handoff_give_back, name="handoff_give_back"),
     path("handoffs/<uuid:handoff_id>/close/", handoffs.handoff_close, name="handoff_close"),
     path("history/", history.history, name="history"),
     path("history/verify/", verifications.history_verify, name="history_verify"),

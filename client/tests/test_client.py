@@ -32,7 +32,7 @@ def test_a_refusal_is_never_repeated(ledger: Loopback, client: Client, status: i
         pytest.param(loopback.ends_early, id="cut"),
         pytest.param(text(201, b'{"seq": 4, "dig'), id="garbled"),
         pytest.param(text(502, b"<html>bad gateway", "text/html"), id="502"),
-        pytest.param(problem(503, "overloaded"), id="503"),
+        pytest.param(problem(503, "unavailable"), id="503"),
         pytest.param(answer(429, None, Retry_After="0"), id="429"),
     ],
 )
@@ -154,10 +154,10 @@ def test_claimed_packets_and_effects_are_typed(ledger: Loopback, client: Client)
     assert client.claim({"id": "w", "name": "w", "code_digest": "c"}, []) == []
 
 
-def test_an_event_is_structured_and_keyed(ledger: Loopback, client: Client) -> None:
+def test_an_event_is_structured_and_its_id_is_its_key(ledger: Loopback, client: Client) -> None:
     ledger.on("POST", "/api/v1/events", answer(202, {"status": "matched", "deliveries": 1}))
-    assert client.emit("order.paid", "/shop", subject="17", data={"a": 1}).deliveries == 1
+    assert client.emit("order.paid", "/shop", id="e-1", subject="17", data={"a": 1}).deliveries == 1
     (seen,) = ledger.asked("POST", "/api/v1/events")
     assert seen.headers["content-type"] == "application/cloudevents+json"
-    assert seen.headers["idempotency-key"]
-    assert seen.json()["specversion"] == "1.0"
+    assert "idempotency-key" not in seen.headers
+    assert (seen.json()["specversion"], seen.json()["id"]) == ("1.0", "e-1")

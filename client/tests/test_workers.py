@@ -185,7 +185,7 @@ def test_a_server_that_is_away_is_waited_for(bench: Bench) -> None:
     bench.ledger.on(
         "PUT",
         "/api/v1/workflows/.*",
-        problem(503, "overloaded"),
+        problem(503, "unavailable"),
         answer(201, {"workflow": "r", "version": "1", "digest": "d"}),
     )
     flow = Workflow("refunds", "1", "issue", Refund)

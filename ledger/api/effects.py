@@ -50,7 +50,7 @@ def propose_effect(request: HttpRequest, run_id: UUID, body: ProposeBody) -> Htt
     key = idempotency_key(request)
     fence = Fence.parse(body.fence)
     if body.accept is not None:
-        return answer(_one(effects.accept_named(caller, run_id, body.accept, fence)))
+        return answer(_one(effects.accept(caller, run_id, body.accept, fence)))
     proposal, expect_seq = _proposal(body)
     made = proposals.propose(caller, run_id, fence, expect_seq, proposal.spec(key), key)
     return answer({**_one(made.shown), "seq": made.seq}, 201 if made.new else 200, replayed=not made.new)

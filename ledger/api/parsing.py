@@ -106,7 +106,7 @@ def check_size(what: str, value: Any) -> bytes:
         raise LedgerError(
             "too-large",
             f"{what} has {len(content)} bytes; at most {limit} are kept",
-            "Store large content as an artifact and refer to it by id.",
+            "Keep large content in a store of your own, and send its address and digest.",
             size=len(content),
             limit=limit,
         )

@@ -49,7 +49,7 @@ def too_large(limit: int) -> LedgerError:
     return LedgerError(
         "too-large",
         f"the request is larger than the {limit} bytes that are taken",
-        "Store large content as an artifact and refer to it by id.",
+        "Keep large content in a store of your own, and send its address and digest.",
         limit=limit,
     )
 
@@ -96,7 +96,7 @@ def _cut_off(request: HttpRequest, error: Any) -> HttpResponse:
 
 def _not_storable(request: HttpRequest, error: Any) -> HttpResponse:
     _log.warning("value_refused_by_database", path=request.path, error=type(error).__name__)
-    return problem(LedgerError("invalid", "a value doesn't fit its field", "Shorten it, or send it as an artifact."))
+    return problem(LedgerError("invalid", "a value doesn't fit its field", "Shorten it."))
 
 
 def _database_lost(request: HttpRequest, error: Any) -> HttpResponse:

@@ -39,7 +39,7 @@ def parse(raw: bytes, *, limit: int | None = None) -> Any:
         raise LedgerError(
             "too-large",
             f"the document has {len(raw)} bytes; at most {limit} are taken",
-            "Store large content as an artifact and refer to it by id.",
+            "Keep large content in a store of your own, and send its address and digest.",
             size=len(raw),
             limit=limit,
         )
@@ -148,7 +148,7 @@ def _name_fault(value: Any, path: str, depth: int) -> None:
             raise LedgerError(
                 "bad-text",
                 f"the text at {path} holds NUL or half a surrogate pair",
-                "Send such bytes as base64, or as an artifact.",
+                "Send such bytes as base64.",
             )
     elif isinstance(value, _OutOfRange):
         raise LedgerError(

@@ -6,7 +6,7 @@ refused stays refused. What no table foresees goes to a person.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ledger.domain.runs import Intent
@@ -105,8 +105,3 @@ def _conflict(check: Check, facts: Facts) -> DecisionKind:
     if facts.on_conflict == "ask_again" and check.reason != MOVED_UNASKED:
         return DecisionKind.ASK_AGAIN
     return DecisionKind.HAND_OFF
-
-
-def failed(checks: Iterable[Check]) -> list[Check]:
-    """Those that didn't pass."""
-    return [check for check in checks if check.answer is not Answer.PASS]

@@ -66,7 +66,6 @@ STATUS: Mapping[str, int] = {
     "rate-limited": 429,
     "integrity": 500,
     "internal": 500,
-    "overloaded": 503,
     "unavailable": 503,
 }
 

@@ -50,8 +50,9 @@ MACHINE: Machine[HandoffState] = Machine(
 
 
 class Severity(StrEnum):
+    """How grave it is that nobody acts. Whatever comes to a person today stands still, or may be wrong."""
+
     HIGH = "high"
-    NORMAL = "normal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +71,13 @@ class HandoffRow:
 
 
 def escalate(draft: Draft, handoff: HandoffRow) -> bool:
-    """Nobody has taken it by its due time: from here on it is severe, and never closed by that. False when that isn't so, or was said before."""
+    """Nobody took it by its due time: it stands first from here on, and is never closed by that. False when that isn't so, or was said before."""
     if handoff.state is not HandoffState.OPEN or handoff.escalated_at is not None or draft.at < handoff.due_at:
         return False
     draft.move(
         "handoff",
         handoff.id,
         {"state": HandoffState.OPEN, "escalated_at": None},
-        severity=Severity.HIGH,
         escalated_at=draft.at,
     )
     return True
@@ -91,7 +91,6 @@ def open_handoff(
     effect_id: UUID | None = None,
     decision_id: UUID | None = None,
     blocks_run: bool = True,
-    severity: Severity = Severity.HIGH,
 ) -> UUID:
     """Give the run (or one effect of it) to a person. A run that already has an open handoff keeps the one it has, and so does an effect: where the
     run is to stand still for it, that one blocks it from here on."""
@@ -112,7 +111,7 @@ def open_handoff(
         decision_id=decision_id,
         state=HandoffState.OPEN,
         reason=reason,
-        severity=severity,
+        severity=Severity.HIGH,
         blocks_run=blocks_run,
         owner_id=None,
         opened_at=draft.at,

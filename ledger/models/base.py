@@ -1,7 +1,7 @@
 """What every model of the record shares: ids made by us, a tenant, a fail-closed manager, and a record name.
 
-`Model.objects` refuses to answer before it is scoped to a tenant; sweeps use `across_tenants`, which the engine may call, and who else is
-named with a reason in `tests/conventions/test_tenants.py`.
+`Model.objects` refuses to answer, or to change anything, before it is scoped to a tenant. Who says `across_tenants` instead is named with a
+reason in `tests/conventions/test_tenants.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TenantQuerySet(models.QuerySet[Any]):
         return found
 
     def across_tenants(self) -> Self:
-        """Every tenant's rows: for sweeps in the engine, and for tests."""
+        """Every tenant's rows: for the few callers that don't know the tenant yet, and for tests."""
         found: Self = self._chain()  # type: ignore[attr-defined]
         found.scoped = True
         return found
@@ -55,6 +55,14 @@ class TenantQuerySet(models.QuerySet[Any]):
     def iterator(self, *args: Any, **kwargs: Any) -> Any:
         self._refuse_unscoped()
         return super().iterator(*args, **kwargs)
+
+    def update(self, **fields: Any) -> int:
+        self._refuse_unscoped()
+        return super().update(**fields)
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        self._refuse_unscoped()
+        return super().delete()
 
     def _refuse_unscoped(self) -> None:
         if not self.scoped:

@@ -69,7 +69,7 @@ def close(caller: Caller, handoff_id: UUID, outcome: Outcome, reason: str) -> No
 
 
 @writes(
-    moves="An open handoff past its due time → escalated, of high severity; it stays open.",
+    moves="An open handoff past its due time → escalated; it stays open.",
     twice="Answers False: it was taken, closed or escalated before.",
     dies="The act and its entry are one transaction: both are there or neither.",
 )

@@ -124,7 +124,7 @@ def test_what_is_too_large_to_keep_is_refused_wherever_content_is_taken(world: W
     for route, more in fields.items():
         raw = json.dumps({**routes.bodies[route][1], **more}).encode()
         document = refused(routes.send(route, raw), 413, "too-large")
-        assert "artifact" in document["remedy"], route
+        assert "digest" in document["remedy"], route
     raw = json.dumps({**commit_body(routes.packet), "expect_seq": 2, "propose": [proposal("b", request={"t": big})]})
     refused(http.post(f"/runs/{routes.run_id}/checkpoints", raw.encode(), key="k"), 413, "too-large")
     assert entries(world) == before

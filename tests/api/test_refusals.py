@@ -78,7 +78,7 @@ def test_60_megabytes_are_refused_before_they_are_read(world: World, http: Http)
     before = entries(world)
     body = b'{"state":"' + b"x" * 60_000_000 + b'"}'
     document = refused(http.post("/runs", body, key="k"), 413, "too-large")
-    assert "artifact" in document["remedy"]
+    assert "digest" in document["remedy"]
     assert entries(world) == before
     assert http.get("/runs").json() == {"runs": [], "next": ""}
 

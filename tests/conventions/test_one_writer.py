@@ -17,6 +17,7 @@ ALLOWED = {
     "ledger/services/writer/": "the one writer, as a package",
     "ledger/services/identity.py": "people, memberships, agents and keys: administration",
     "ledger/models/identity.py": "Django's user manager, which the framework calls",
+    "ledger/models/base.py": "the manager of every table, which refuses to write without a tenant",
     "ledger/services/keys.py": "a key's last use is one UPDATE and no entry",
     "ledger/services/leases.py": "a heartbeat is one UPDATE and no entry",
     "ledger/services/workers.py": "a worker's sign of life is no row of the record",

@@ -10,7 +10,7 @@ from tests.conventions import sources
 
 PIECES = re.compile(r"^home$|_newer$")
 """Addresses that answer with a redirection or with a part of a page."""
-ACTS = re.compile(r"_(decide|look|withdraw|revoke|verify|ask|verdict|own|close)$")
+ACTS = re.compile(r"_(decide|look|withdraw|revoke|verify|ask|verdict|own|give_back|close)$")
 PICTURED = {"approval": "card"}
 """Pages that pictures name otherwise."""
 

@@ -172,15 +172,15 @@ class Workers(Player):
         return SettleSpec(given.attempt, Settled.UNKNOWN)
 
     def accept(self, data: Any) -> None:
-        self.account(data, "accept", effects.accept)
+        self.account(data, "accept", lambda held, it: effects.accept(self.caller, held.run_id, it.name, held.fence))
 
     def withdraw(self, data: Any) -> None:
-        self.account(data, "withdraw", effects.withdraw)
+        self.account(data, "withdraw", lambda held, it: effects.withdraw(self.caller, it.id, held.fence))
 
     def account(self, data: Any, step: str, verb: Any) -> None:
         held = self.holder(data)
         effect = self.some_effect(data, held)
-        if effect and self.take(step, held.run_id, lambda: verb(self.caller, effect.id, held.fence)):
+        if effect and self.take(step, held.run_id, lambda: verb(held, effect)):
             assert held.holds(self.views[held.run_id])
 
     def unsent(self) -> list[UUID]:

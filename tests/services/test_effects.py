@@ -99,7 +99,7 @@ def test_code_that_renames_an_effect_meets_the_recorded_one_and_may_take_its_out
     with pytest.raises(LedgerError) as refused:
         effects.propose(open_world.caller, packet.run.id, packet.fence, seq, renamed, None, "k")
     assert refused.value.code == "effects-unaccounted" and refused.value.facts["effects"] == ["pay"]
-    taken = effects.accept_named(open_world.caller, packet.run.id, "pay", packet.fence).row
+    taken = effects.accept(open_world.caller, packet.run.id, "pay", packet.fence).row
     assert taken.state is EffectState.COMMITTED and taken.reference == "rf_1"
     made = effects.propose(open_world.caller, packet.run.id, packet.fence, seq, renamed, None, "k")
     assert made.new and made.effect.key != taken.key
@@ -167,7 +167,7 @@ def test_an_effect_of_another_tenant_is_not_found(open_world: World) -> None:
         lambda: effects.permit(foreign.caller, effect.pk, Fence(0, 1)),
         lambda: effects.settle(foreign.caller, effect.pk, DONE, Fence(0, 1)),
         lambda: effects.withdraw(foreign.caller, effect.pk, Fence(0, 1)),
-        lambda: effects.accept(foreign.caller, effect.pk, Fence(0, 1)),
+        lambda: effects.accept(foreign.caller, effect.run_id, "pay", Fence(0, 1)),
         lambda: effects.get(foreign.tenant.pk, effect.pk),
     ):
         with pytest.raises(LedgerError, match="not-found"):

@@ -177,7 +177,7 @@ def accept(world: World, packet: Packet, pay: UUID, other: UUID) -> Act:
     effects.settle(world.caller, other, DONE, packet.fence)
     leases.release(world.caller, packet.run.id, packet.fence)
     taken = reclaim(world, packet.run.id)
-    return lambda: effects.accept_named(world.caller, packet.run.id, "other", taken.fence)
+    return lambda: effects.accept(world.caller, packet.run.id, "other", taken.fence)
 
 
 def propose(world: World, packet: Packet, pay: UUID, other: UUID) -> Act:

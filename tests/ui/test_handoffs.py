@@ -45,7 +45,7 @@ def test_taking_and_closing_need_the_right_to_operate(world: World, clock: Clock
     handoff = handed_over(world, clock)
     other = World()
     for person, status in ((world.alice, 403), (world.person("nobody"), 404), (other.charlie, 404)):
-        for name in ("handoff_own", "handoff_close"):
+        for name in ("handoff_own", "handoff_give_back", "handoff_close"):
             assert send(world, handoff, name, person, outcome="wake", reason="x").status_code == status
     assert send(other, handoff, "handoff_own", other.charlie).status_code == 404
     assert read(handoff).state == "open"
@@ -59,7 +59,7 @@ def test_reading_changes_nothing(world: World, clock: Clock) -> None:
     client = client_of(world.charlie)
     for name, args in (("handoffs", ()), ("handoff", (handoff.pk,)), ("history", ())):
         client.get(reverse(name, args=[world.tenant.slug, *args]))
-    for name in ("handoff_own", "handoff_close"):
+    for name in ("handoff_own", "handoff_give_back", "handoff_close"):
         assert client.get(reverse(name, args=[world.tenant.slug, handoff.pk])).status_code == 405
     assert JournalEntry.objects.of(world.tenant).count() == before
 
@@ -85,6 +85,26 @@ def test_a_handoff_is_taken_once_and_shows_whose_it_is(world: World, clock: Cloc
     assert send(world, handoff, "handoff_own", second).status_code == 409
     page = client_of(second).get(reverse("handoff", args=[world.tenant.slug, handoff.pk])).content.decode()
     assert "Charlie" in page and "has taken it" in page
+
+
+def test_a_handoff_that_is_given_back_is_anybodys_and_escalates_if_it_stays_so(world: World, clock: Clock) -> None:
+    handoff = handed_over(world, clock)
+    assert send(world, handoff, "handoff_give_back").status_code == 409
+    assert "Give it back" in send(world, handoff, "handoff_own").content.decode()
+    assert "It is nobody’s now" in send(world, handoff, "handoff_give_back").content.decode()
+    assert (read(handoff).state, read(handoff).owner_id) == ("open", None)
+    second = world.person("carl")
+    for verb in (Verb.SEE, Verb.OPERATE):
+        identity.grant_permission(world.admin, second, verb, world.workflow)
+    assert "It is yours now" in send(world, handoff, "handoff_own", second).content.decode()
+    page = client_of(world.charlie).get(reverse("handoff", args=[world.tenant.slug, handoff.pk])).content.decode()
+    assert "Carl" in page and "Put it back" in page
+    clock.shift(ESCALATES_AFTER.total_seconds())
+    assert handoff.pk not in handoffs.due(1_000)
+    send(world, handoff, "handoff_give_back")
+    assert handoff.pk in handoffs.due(1_000)
+    verbs = JournalEntry.objects.of(world.tenant).filter(stream_id=handoff.run_id, verb="handoff.give_back")
+    assert [entry.actor for entry in verbs] == [f"person:{world.charlie.pk}"] * 2
 
 
 @pytest.mark.parametrize("typed", [{"outcome": "wake"}, {"reason": "because"}, {"outcome": "explode", "reason": "b"}])

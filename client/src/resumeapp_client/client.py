@@ -37,7 +37,9 @@ class Client:
 
     A call that creates something gets an Idempotency-Key of its own, the same on each of its retries; pass
     `idempotency_key` where a caller's own retries must meet the same answer. `transport` may wrap every exchange.
-    `patience` bounds the retries of one call, in seconds. Every method raises ResumeappError.
+    `patience` bounds the retries of one call, in seconds. Every method raises ResumeappError as the server's problem says, with its
+    `code` and `remedy`, and Unreachable where no usable reply came: what was asked may have been done then. Answers that
+    aren't typed are JSON as `docs/api.md` and the server's own page (`/api/v1/docs`) describe them.
     """
 
     def __init__(
@@ -85,7 +87,11 @@ class Client:
         on_behalf_of: str | None = None,
         idempotency_key: str | None = None,
     ) -> Run:
-        """Start a run of a registered workflow with its first state, a JSON object or a pydantic model."""
+        """Start a run of a registered workflow with its first state, a JSON object or a pydantic model.
+
+        `task` is one line for people, `text` more of it; `on_behalf_of` is the id of the person it acts for. Raises
+        ResumeappError `schema-mismatch`, `workflow-not-allowed`, `key-reused`, `too-large`.
+        """
         state = state.model_dump(mode="json", by_alias=True) if hasattr(state, "model_dump") else state
         body = {"workflow": workflow, "task": task, "state": state}
         body |= _given(version=version, attributes=attributes, text=text, on_behalf_of=on_behalf_of)
@@ -97,7 +103,8 @@ class Client:
         return Run.model_validate(body.get("run", body))
 
     def runs(self, **filters: Any) -> dict[str, Any]:
-        """A page of runs: filters as the contract names them (status, workflow, task, text, cursor …)."""
+        """A page of `runs`: by status, workflow, version, task or text. Send `next`, if there is one, as `after` with the same
+        filters; at most `limit` of them."""
         page: dict[str, Any] = self._get("/runs", filters)
         return page
 
@@ -110,8 +117,11 @@ class Client:
         wait_seconds: int = 0,
         lease_seconds: int | None = None,
     ) -> list[Packet]:
-        """Runs for this worker, [] when none was ready within `wait_seconds` (at most 30). Never repeated by itself:
-        whether a lost reply held a claim shows when its lease lapses."""
+        """At most `limit` runs for this worker, [] when none was ready within `wait_seconds` (at most 30). A lease is
+        `lease_seconds` long, or as the server has it.
+
+        Never repeated by itself: whether a lost reply held a claim shows when its lease lapses.
+        """
         body = {"worker": dict(worker), "offers": list(offers), "limit": limit, "wait_seconds": wait_seconds}
         body |= _given(lease_seconds=lease_seconds)
         answer = self._wire.send("POST", "/runs/claim", body=body, repeat=False, timeout=wait_seconds + 15.0)
@@ -120,17 +130,20 @@ class Client:
     def heartbeat(
         self, worker_id: str, held: Sequence[tuple[str, str]], *, timeout: float | None = None
     ) -> list[Directive]:
-        """Renew the leases of all held runs, given as (run, fence); answers what to do with each."""
+        """Renew the leases of all held runs, given as (run, fence); answers what to do with each. `timeout` in seconds."""
         body = {"worker": worker_id, "runs": [{"run": run, "fence": fence} for run, fence in held]}
         answer = self._wire.send("POST", "/heartbeat", body=body, repeat=False, timeout=timeout)
         return _DIRECTIVES.validate_python(answer.body["runs"])
 
     def release(self, run_id: str, fence: str) -> None:
-        """Give the run back without a commit."""
+        """Give the run back without a commit. Raises ResumeappError `permit-out` while a call of it isn't settled, and OwnershipLost."""
         self._wire.send("POST", f"/runs/{_part(run_id)}/release", body={"fence": fence})
 
     def commit(self, run_id: str, commit: Mapping[str, Any], *, idempotency_key: str | None = None) -> Committed:
-        """Commit a transition: fence, expect_seq, state, code_version, version, next, and proposals, settles, withdrawals."""
+        """Commit a transition: fence, expect_seq, state, code_version, version, next, and proposals, settles, withdrawals.
+
+        Raises OwnershipLost, EffectDiffers, EffectsUnaccounted, ResumeappError `wrong-sequence`, `effects-open`, `schema-mismatch`.
+        """
         path = f"/runs/{_part(run_id)}/checkpoints"
         return Committed.model_validate(self._create(path, dict(commit), idempotency_key))
 
@@ -155,7 +168,12 @@ class Client:
         return Proposed.model_validate(self._create(f"/runs/{_part(run_id)}/effects", body, idempotency_key))
 
     def permit(self, effect_id: str, fence: str) -> Permit:
-        """Leave for one call. Its local deadlines are counted from before this was asked, by the server's own `now`."""
+        """Leave for one call. Its local deadlines (`send_before`, `answer_before`, of the monotonic clock) are counted from before
+        this was asked, by the server's own `now`.
+
+        Raises OwnershipLost, EffectsUnaccounted, ResumeappError `grant-missing`, `grant-void`, `policy-denies`, `changed`, `not-cleared`,
+        `expired`, `wrong-state`, `busy`.
+        """
         answer = self._wire.send("POST", f"/effects/{_part(effect_id)}/permit", body={"fence": fence})
         fields = answer.body["permit"]
         permit = Permit.model_validate(fields)
@@ -168,12 +186,16 @@ class Client:
         )
 
     def settle(self, effect_id: str, fence: str, attempt: int, outcome: str, **report: Any) -> Settled:
-        """Report what a permitted call did: `committed`, `failed` (with `cause`), `unknown` or `accepted`."""
+        """Report what a permitted call did: `committed`, `failed`, `unknown` or `accepted`.
+
+        `report` has `cause` with failed (`not_dispatched`, `throttled`, `rejected`), `reference` and `result` with committed,
+        `ask_after_seconds` with accepted. `counted` of the answer is False where it was kept as evidence only.
+        """
         body = {"fence": fence, "attempt": attempt, "outcome": outcome} | _given(**report)
         return Settled.model_validate(self._wire.send("POST", f"/effects/{_part(effect_id)}/settle", body=body).body)
 
     def withdraw(self, effect_id: str, fence: str) -> Effect:
-        """Withdraw a proposed effect."""
+        """Withdraw a proposed effect. Raises OwnershipLost, ResumeappError `wrong-state` once it was permitted."""
         answer = self._wire.send("POST", f"/effects/{_part(effect_id)}/withdraw", body={"fence": fence})
         return Effect.model_validate(answer.body)
 
@@ -182,7 +204,7 @@ class Client:
         return Effect.model_validate(self._get(f"/effects/{_part(effect_id)}"))
 
     def effects(self, **filters: Any) -> dict[str, Any]:
-        """A page of effects."""
+        """A page of `effects`: by run or state. `next`, if there is one, goes into `after`; at most `limit` of them."""
         page: dict[str, Any] = self._get("/effects", filters)
         return page
 
@@ -197,13 +219,15 @@ class Client:
         subject: str | None = None,
         time: datetime | None = None,
         data: Any = None,
-        idempotency_key: str | None = None,
     ) -> EventAnswer:
-        """Emit a CloudEvent; its identity is (source, id), so name the `id` where the same event may be emitted twice."""
+        """Emit a CloudEvent; its identity is (source, id), so name the `id` where the same event may be emitted twice.
+
+        `time` has an offset. Raises ResumeappError `event-not-allowed`, and `event-differs` where the id came with other content before.
+        """
         body = {"specversion": "1.0", "type": type, "source": source, "id": id or uuid4().hex}
         body |= _given(subject=subject, time=None if time is None else time.isoformat(), data=data)
         headers = {"Content-Type": "application/cloudevents+json"}
-        return EventAnswer.model_validate(self._create("/events", body, idempotency_key, headers))
+        return EventAnswer.model_validate(self._wire.send("POST", "/events", body=body, headers=headers).body)
 
     # -- reading the record
 
@@ -244,7 +268,7 @@ class Client:
         return self._get(f"/runs/{_part(run_id)}/verify")
 
     def export(self, run_id: str) -> Iterator[str]:
-        """The run as JSON Lines."""
+        """The run's journal as JSON Lines, one entry each."""
         yield from self._wire.send("GET", f"/runs/{_part(run_id)}/export", wants_json=False).text.splitlines()
 
     def approval(self, approval_id: str) -> Any:
@@ -262,11 +286,9 @@ class Client:
     def _get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         return self._wire.send("GET", path, params=params or None).body
 
-    def _create(
-        self, path: str, body: Any, idempotency_key: str | None, headers: Mapping[str, str] | None = None
-    ) -> Any:
-        sent = {"Idempotency-Key": idempotency_key or uuid4().hex, **(headers or {})}
-        return self._wire.send("POST", path, body=body, headers=sent).body
+    def _create(self, path: str, body: Any, idempotency_key: str | None) -> Any:
+        headers = {"Idempotency-Key": idempotency_key or uuid4().hex}
+        return self._wire.send("POST", path, body=body, headers=headers).body
 
 
 def _given(**fields: Any) -> dict[str, Any]:

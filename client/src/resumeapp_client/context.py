@@ -123,7 +123,7 @@ class Context(Generic[S]):
         return self._holding.perform(_name(effect), call)
 
     def withdraw(self, effect: Effect | str) -> Effect:
-        """Withdraw a proposed effect."""
+        """Withdraw a proposed effect. Raises ResumeappError `wrong-state` once it was permitted."""
         self._own.discard(_name(effect))
         return self._holding.withdraw(_name(effect))
 
@@ -152,7 +152,12 @@ class Context(Generic[S]):
         mode: str = "any",
         state: S | None = None,
     ) -> Step:
-        """Commit and wait for any or all members until the deadline; then go on with `then`."""
+        """Commit and wait for any or all (`mode`) members until the deadline; then go on with `then`.
+
+        `deadline` is a time with an offset, or a length: a timedelta, seconds, or text such as `24h` or `1d12h`. What happens when it passes is
+        `on_deadline`: `wake` goes on with `then` all the same, `cancel` and `fail` end the run, `hand_off` gives it to a person. `ctx.outcome`
+        of the next transition says which it was. Raises ValueError for what is none of these.
+        """
         if not members:
             raise ValueError("a wait needs a member: approval(), event(), timer() or settled()")
         if mode not in ("any", "all") or on_deadline not in ON_DEADLINE:

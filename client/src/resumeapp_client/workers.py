@@ -47,7 +47,8 @@ _SHORTEST_POLL = 0.05
 class Worker:
     """A process's worker for some workflow versions.
 
-    `limit` runs are held at a time, one in the calling thread or several in a small pool. `wait_seconds` is how long one
+    `limit` runs are held at a time, one in the calling thread or several in a small pool. `lease_seconds` asks for leases of
+    that length (default: the server's); they are renewed while a transition runs. `wait_seconds` is how long one
     claim waits on the server, and so how long draining may take while idle. `targets` maps target names to base URLs for
     `ctx.http`; `target_transport` makes the transport of each call; `call_tries` bounds how often a call that
     certainly didn't happen is tried before the run is given back.

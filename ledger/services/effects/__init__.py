@@ -1,6 +1,6 @@
 """Effects as services: the holder's verbs, the reconciler's, a person's verdict, and readings."""
 
-from ledger.services.effects.accounting import accept, accept_named, withdraw
+from ledger.services.effects.accounting import accept, withdraw
 from ledger.services.effects.holding import (
     PermitAnswer,
     ProposalAnswer,
@@ -26,7 +26,6 @@ __all__ = [
     "ProposalAnswer",
     "SettleAnswer",
     "accept",
-    "accept_named",
     "begin_replay",
     "due",
     "get",

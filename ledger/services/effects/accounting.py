@@ -46,22 +46,11 @@ def withdraw(caller: Caller, effect_id: UUID, fence: Fence) -> EffectFacts:
     twice=NO_ENTRY,
     dies="It is accounted for under this fence; another holder has to do it again.",
 )
-def accept(caller: Caller, effect_id: UUID, fence: Fence) -> EffectFacts:
-    """The holder takes a settled effect's recorded outcome as it is. Raises LedgerError `stale-fence`, `wrong-state`."""
-    caller.needs(Scope.RUNS_WORK)
-    return writer.settle(
-        lambda: seat_for(caller, effect_id, **content_parts(effect_id)),
-        lambda at: _accepted(caller, at.view, at.effect, fence),
-    )[0]
+def accept(caller: Caller, run_id: UUID, name: str, fence: Fence) -> EffectFacts:
+    """The holder takes the recorded outcome of an effect, by its name in the present transition, as it is.
 
-
-@writes(
-    moves="As `accept`.",
-    twice=NO_ENTRY,
-    dies="As `accept`.",
-)
-def accept_named(caller: Caller, run_id: UUID, name: str, fence: Fence) -> EffectFacts:
-    """As `accept`, by the effect's name in the present transition. Raises LedgerError `not-found` too."""
+    Raises LedgerError `not-found`, `stale-fence`, `wrong-state`.
+    """
     caller.needs(Scope.RUNS_WORK)
 
     def rule(view: RunView) -> tuple[Change | None, EffectFacts]:
