@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from ledger.domain import material
 from ledger.domain.effects import SeenVersion, TargetRow
 from ledger.domain.targets import resource_path, version_of
 from ledger.services import facts
@@ -47,6 +48,8 @@ def look(target: TargetRow, resource: str, at: datetime, seconds: float = http.L
     version = version_of(target.observe, reply)
     if version is None:
         return Unseen(f"http-{reply.status}" if reply.status != 200 else "no-version")
+    if target.material and material.fields(target.material, reply.content) is None:
+        return Unseen("no-material")
     return Seen(version, reply.content, at, reply.headers.get("content-type", "application/octet-stream")[:80])
 
 

@@ -90,8 +90,8 @@ def _by_replay(seen: EffectView, lookup: Mapping[str, Any], request: bytes, acto
     except LedgerError as error:
         return Reading(LookAnswer.CANNOT_TELL, cause=FORGOTTEN if error.code == "expired" else error.code), None
     headers = {lookup["key_header"]: seen.row.key, "content-type": "application/json"}
-    if seen.row.observed_version:
-        headers["if-match"] = seen.row.observed_version
+    if precondition := next((each.precondition for each in reversed(seen.permits)), ""):
+        headers["if-match"] = precondition
     reply = http.ask(
         seen.target,
         lookup["path"],

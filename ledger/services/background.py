@@ -13,6 +13,7 @@ from ledger.domain.views import RunView
 from ledger.domain.waits import MemberRow, SetRow
 from ledger.domain.wakes import WakeRow
 from ledger.services import facts
+from ledger.services.effects.sighted import bound_parts
 from ledger.services.facts import Part, Row
 from ledger.services.views import run_view
 
@@ -23,7 +24,8 @@ _FAILED = "SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state = 'f
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """A run with what a wake reads beside its view: `usable` are used grants of failed effects, `last_words` what counted last of these."""
+    """A run with what a wake reads beside its view: `usable` are used grants of failed effects, `last_words` what counted last of these, `bound` and
+    `bound_bodies` what effects that may be called next are bound to, where their target says what matters."""
 
     view: RunView
     wake: WakeRow
@@ -38,6 +40,8 @@ class Background:
     agent_active: bool
     usable: Sequence[GrantRow]
     last_words: Mapping[UUID, ReportRow]
+    bound: Sequence[Row]
+    bound_bodies: Sequence[Row]
 
 
 def _of_failed(run_id: UUID) -> dict[str, Part]:
@@ -92,6 +96,7 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
             "decision", "t.run_id = %s", (run_id,), many=True, order="t.decided_at DESC", limit=DECISIONS_READ
         ),
         **_of_failed(run_id),
+        **bound_parts("e.run_id = %s AND e.state IN ('proposed', 'failed')", run_id),
         agent=Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
     )
     extras = view.extras
@@ -109,6 +114,8 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
         members=[facts.load(MemberRow, row) for row in extras["waited"]],
         decided=[row["decision"] for row in extras["decided"]],
         usable=[facts.load(GrantRow, row) for row in extras["usable"]],
+        bound=extras["bound"],
+        bound_bodies=extras["bound_bodies"],
         last_words={row["effect_id"]: facts.load(ReportRow, row) for row in extras["last_word"]},
         agent_active=view.run.agent_id is None or (agent is not None and agent["active"]),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,12 +15,14 @@ from tests.world import World
 
 
 class Shop(ThreadingHTTPServer):
-    """`version` is every order's ETag; a silent shop answers 503, a held one nothing at all. `asked` counts questions, `most` those at once."""
+    """`version` is every order's ETag, `order` its content; a silent shop answers 503, a held one nothing at all.
+    `asked` counts questions, `most` those at once."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         self.version = "1"
+        self.order: dict[str, object] = {}
         self.silent = False
         self.asked = self.present = self.most = 0
         self.goes_on = threading.Event()
@@ -57,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer()
 
     def _answer(self) -> None:
-        body = b"{}"
+        body = json.dumps(self.server.order).encode()
         self.send_response(503 if self.server.silent else 200)
         self.send_header("ETag", f'"{self.server.version}"')
         self.send_header("Content-Type", "application/json")
@@ -84,8 +87,8 @@ def open_shop() -> Iterator[Shop]:
         shop.server_close()
 
 
-def register(world: World, shop: Shop, name: str = "shop") -> UUID:
-    """The shop as one of the world's targets."""
+def register(world: World, shop: Shop, name: str = "shop", material: tuple[str, ...] = ()) -> UUID:
+    """The shop as one of the world's targets; which fields of its orders matter, where not every version does."""
     spec = TargetSpec(
         name=name,
         base_url=shop.url,
@@ -97,5 +100,6 @@ def register(world: World, shop: Shop, name: str = "shop") -> UUID:
         freshness=300,
         call_limit=5,
         observe={"path": "/orders/{resource}", "version": "etag"},
+        material=material,
     )
     return targets.register(world.admin, spec).id

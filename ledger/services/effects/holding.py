@@ -45,6 +45,7 @@ from ledger.services.effects.reading import (
     with_grants,
     words_of,
 )
+from ledger.services.effects.sighted import moved
 from ledger.services.facts import Part
 from ledger.services.ids import new_body
 from ledger.services.packets import EffectFacts
@@ -271,17 +272,20 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
 
 
 def _ask(caller: Caller, view: RunView, effect: EffectRow, fence: Fence, observation: SeenVersion | None) -> PermitAsk:
-    recorded = newest_seen(view.extras["seen"])
+    extras = view.extras
+    recorded = newest_seen(extras["seen"], extras["seen_body"])
     now = observation is not None and (recorded is None or observation.at > recorded.at)
+    seen, target = observation if now else recorded, view.targets[effect.target_id]
     return PermitAsk(
         fence=fence,
-        permits=[facts.load(PermitRow, row) for row in view.extras["permits"]],
-        seen=observation if now else recorded,
+        permits=[facts.load(PermitRow, row) for row in extras["permits"]],
+        seen=seen,
         seen_now=now,
         send_within=timedelta(seconds=settings.RESUMEAPP_SEND_BY_SECONDS),
         key_id=caller.key_id,
         inactive=inactive(view),
         last_word=words_of(view).get(effect.id),
+        moved=None if seen is None else moved(effect, target, seen, extras["bound"], extras["bound_bodies"]),
     )
 
 
