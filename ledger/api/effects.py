@@ -98,6 +98,7 @@ def permit_effect(request: HttpRequest, effect_id: UUID, body: FenceBody) -> Htt
                 "answer_by": given.answer_by,
                 "precondition": given.precondition,
                 "request": stored(given.request),
+                "verbatim": given.verbatim,
             },
             "effect": _one(given.shown),
         }

@@ -216,6 +216,11 @@ def _check_by_replay(document: Mapping[str, Any]) -> None:
         _check_pointers(case.get("pointer", ""))
 
 
+def replayed(lookup: Mapping[str, Any] | None) -> bool:
+    """Is a call found by sending its request again?"""
+    return lookup is not None and lookup["by"] == "replay"
+
+
 def check_observe(document: Mapping[str, Any]) -> None:
     """`{"path": "/orders/{resource}", "version": "etag"}`, or a JSON pointer into the answer as `version`; `strip` is a prefix of resource names that
     the path leaves out. Raises LedgerError `invalid`."""

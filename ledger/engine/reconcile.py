@@ -55,7 +55,7 @@ def _ask(seen: EffectView, actor: str) -> tuple[Reading, Reply | None]:
     if lookup is None or seen.request is None:
         return NOT_ASKED, None
     try:
-        if lookup["by"] == "replay":
+        if reading.replayed(lookup):
             return _by_replay(seen, lookup, seen.request, actor)
         return _by_key(seen, lookup, seen.request, seen.now)
     except http.Unreachable as error:

@@ -133,6 +133,9 @@ class PermitJSON(BaseModel):
     answer_by: str
     precondition: str
     request: Any
+    verbatim: bool = Field(
+        description="The call must send `request` as it is: the target is asked what became of it by sending that again."
+    )
 
 
 class PermitAnswer(BaseModel):

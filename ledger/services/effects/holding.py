@@ -26,6 +26,7 @@ from ledger.domain.effects import (
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
 from ledger.domain.runs import Fence, Status
+from ledger.domain.targets import replayed
 from ledger.domain.views import RunView
 from ledger.domain.waits.closing import Withdraw
 from ledger.services import committed, facts, keys, writer
@@ -55,7 +56,8 @@ from ledger.services.views import view_for
 
 @dataclass(frozen=True, slots=True)
 class PermitAnswer:
-    """What the call is to be made with: `request` is the recorded canonical JSON, `precondition` the version to send as If-Match ('' for none)."""
+    """What the call is to be made with: `request` is the recorded canonical JSON, `precondition` the version to send as If-Match ('' for none).
+    `verbatim` where the target is asked by sending that request again."""
 
     effect: EffectRow
     attempt: int
@@ -64,6 +66,7 @@ class PermitAnswer:
     answer_by: datetime
     precondition: str
     request: bytes
+    verbatim: bool
     new: bool
     shown: EffectFacts
     now: datetime
@@ -311,6 +314,7 @@ def _permitted(view: RunView, effect: EffectRow, given: PermitRow, change: Chang
         answer_by=given.answer_by,
         precondition=given.precondition,
         request=request.content,
+        verbatim=replayed(view.targets[effect.target_id].lookup),
         new=change is not None,
         shown=shown(view, effect, change),
         now=view.now,
