@@ -11,19 +11,20 @@ from uuid import UUID
 
 from ledger.services import targets
 from ledger.services.targets import TargetSpec
+from tests.documents import LOOKUP
 from tests.world import World
 
 
 class Shop(ThreadingHTTPServer):
-    """`version` is every order's ETag, `order` its content; a silent shop answers 503, a held one nothing at all.
-    `asked` counts questions, `most` those at once."""
+    """`version` is every order's ETag, `order` its content; a silent shop answers 503, a held one nothing at all, one
+    that hangs up nothing either, but at once. `asked` counts questions, `most` those at once."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         self.version = "1"
         self.order: dict[str, object] = {}
-        self.silent = False
+        self.silent = self.hangs_up = False
         self.asked = self.present = self.most = 0
         self.goes_on = threading.Event()
         self.goes_on.set()
@@ -57,7 +58,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         with self.server.asks():
             self.server.goes_on.wait(60)
-            self._answer()
+            if not self.server.hangs_up:
+                self._answer()
 
     def _answer(self) -> None:
         body = json.dumps(self.server.order).encode()
@@ -101,5 +103,6 @@ def register(world: World, shop: Shop, name: str = "shop", material: tuple[str, 
         call_limit=5,
         observe={"path": "/orders/{resource}", "version": "etag"},
         material=material,
+        lookup=LOOKUP,
     )
     return targets.register(world.admin, spec).id
