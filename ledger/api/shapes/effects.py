@@ -110,6 +110,7 @@ class EffectJSON(BaseModel):
     reference: str
     result: Any
     due_at: str | None
+    trace: str | None = Field(description="The W3C trace id of the call that proposed it.")
     request: Any
 
 
@@ -168,6 +169,7 @@ class Shown(Protocol):
     accepted: bool
     reference: str
     due_at: datetime | None
+    trace: UUID | None
 
 
 def effect_json(row: Any, target: str, request: bytes | None, result: bytes | None) -> dict[str, Any]:
@@ -192,5 +194,6 @@ def effect_json(row: Any, target: str, request: bytes | None, result: bytes | No
         "reference": shown.reference,
         "result": stored(result),
         "due_at": shown.due_at,
+        "trace": shown.trace and shown.trace.hex,
         "request": stored(request),
     }
