@@ -44,8 +44,9 @@ class Background:
     bound_bodies: Sequence[Row]
 
 
-def _of_failed(run_id: UUID) -> dict[str, Part]:
-    """Of effects that failed: the used grants that cover further attempts, and what counted last of all that was said of each."""
+def _of_effects(run_id: UUID) -> dict[str, Part]:
+    """Of effects that failed: the used grants that cover further attempts, and what counted last of all that was said of each; and what those
+    that may be called are bound to."""
     newer = (
         "SELECT 1 FROM ledger_effect_report n WHERE n.effect_id = t.effect_id AND n.counted AND n.ordinal > t.ordinal"
     )
@@ -54,6 +55,7 @@ def _of_failed(run_id: UUID) -> dict[str, Part]:
     return {
         "usable": Part("grant", used, (run_id,) * 2, many=True),
         "last_word": Part("effect_report", last, (run_id,), many=True),
+        **bound_parts("e.run_id = %s AND e.state IN ('proposed', 'failed')", run_id),
     }
 
 
@@ -95,13 +97,11 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
         decided=Part(
             "decision", "t.run_id = %s", (run_id,), many=True, order="t.decided_at DESC", limit=DECISIONS_READ
         ),
-        **_of_failed(run_id),
-        **bound_parts("e.run_id = %s AND e.state IN ('proposed', 'failed')", run_id),
+        **_of_effects(run_id),
         agent=Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
     )
     extras = view.extras
     versions = [facts.load(VersionRow, row) for row in extras["versions"]]
-    agent: Row | None = extras["agent"][0]
     return Background(
         view=view,
         wake=wake,
@@ -117,5 +117,5 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
         bound=extras["bound"],
         bound_bodies=extras["bound_bodies"],
         last_words={row["effect_id"]: facts.load(ReportRow, row) for row in extras["last_word"]},
-        agent_active=view.run.agent_id is None or (agent is not None and agent["active"]),
+        agent_active=view.run.agent_id is None or any(agent and agent["active"] for agent in extras["agent"]),
     )
