@@ -119,11 +119,14 @@ def _grant(check: Checked) -> Phrases:
 def _target(check: Checked) -> Phrases:
     recorded, recorded_value = _version(check.recorded, "nobody had looked")
     if check.answer == "pass":
-        return Phrases(recorded, "unchanged", recorded_value, check.observed)
+        told = "another version, all that matters unchanged" if check.reason == "immaterial" else "unchanged"
+        return Phrases(recorded, told, recorded_value, check.observed)
     if not check.observed:
         return Phrases(recorded, words(check.reason) or "couldn’t be seen", recorded_value)
-    observed, observed_value = _version(check.observed, "")
-    return Phrases(recorded, observed, recorded_value, observed_value)
+    version, *fields = check.observed.split(" /")
+    observed, observed_value = _version(version, "")
+    named = f", moved: {', '.join(fields)}" if fields else ""
+    return Phrases(recorded, observed + named, recorded_value, observed_value)
 
 
 def _version(text: str, otherwise: str) -> tuple[str, str]:

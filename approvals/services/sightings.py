@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from ledger.domain import canonical
+from ledger.domain import canonical, material
 from ledger.domain.errors import LedgerError
 from ledger.models import Body, Effect, Observation
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The target's resource as somebody saw it. `state` is None when only its version is known."""
+    """The target's resource as somebody saw it. `state` is None when only its version is known, `matters` when none of the fields that matter is."""
 
     id: UUID
     version: str
@@ -23,6 +24,7 @@ class Seen:
     at: datetime
     run_id: UUID
     """Whose record holds it."""
+    matters: Mapping[str, bytes] | None = None
 
 
 def newest(effect: Effect, reads: bool, **where: Any) -> Seen | None:
@@ -31,8 +33,27 @@ def newest(effect: Effect, reads: bool, **where: Any) -> Seen | None:
     found = rows.first() if effect.resource else None
     if found is None:
         return None
-    content = content_of(found.body) if reads and found.body else None
-    return Seen(found.pk, found.version, _loose(content), found.source, found.observed_at, found.run_id)
+    content = content_of(found.body) if found.body else None
+    matters = material.fields(effect.target.material, content)
+    return Seen(
+        found.pk,
+        found.version,
+        _loose(content if reads else None),
+        found.source,
+        found.observed_at,
+        found.run_id,
+        matters,
+    )
+
+
+def moved(effect: Effect, before: Seen, now: Seen) -> bool:
+    """Did the target's resource move: in its version, or in the fields that matter, where its target names some?"""
+    return before.version != now.version and (not effect.target.material or bool(fields_moved(effect, before, now)))
+
+
+def fields_moved(effect: Effect, before: Seen, now: Seen) -> tuple[str, ...]:
+    """The fields that matter, as pointers, that aren't as they were."""
+    return material.differ(effect.target.material, before.matters, now.matters)
 
 
 def content_of(body: Body) -> bytes | None:

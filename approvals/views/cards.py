@@ -12,9 +12,10 @@ from approvals import receipts
 from approvals.domain.requests import CARRIED, Choice
 from approvals.models import ApprovalRequest, Revision, Vote
 from approvals.renderers import Asked, Words, words_for
-from approvals.services import cards, inbox
+from approvals.services import cards, inbox, sightings
 from approvals.services.cards import Card
-from approvals.templatetags.console import absolute, ago, short, span, visible_text, words
+from approvals.services.sightings import Seen
+from approvals.templatetags.console import absolute, short, span, visible_text, words
 from approvals.views import earlier, followups, lately, sources
 from approvals.views.documents import argument_rows, diff, pretty
 from ledger.domain.identity import Verb
@@ -114,25 +115,42 @@ def target(card: Card) -> dict[str, Any]:
         said = "Nobody has looked at the target: its state is not known."
         unknown = {"said": said, "moved": False, "known": False, "at": None, "version": "", "rows": [], "since": ""}
         return {**unknown, "title": title, "steady": ""}
-    moved = before.version != newest.version
-    then, now = visible_text(before.version), visible_text(newest.version)
+    moved = sightings.moved(card.effect, before, newest)
+    now = visible_text(newest.version)
     rows = diff(before, newest) if card.reads else []
     since = "asked again" if card.revision.number > 1 else "proposed"
     changed = any(row["changed"] for row in rows)
-    age = span((card.now - newest.at).total_seconds())
     return {
         "title": title,
-        "steady": f"As it was when {since}" if card.called_at else f"Unchanged since it was {since}",
+        "steady": _steady(card, since, same=before.version == newest.version),
         "changed": changed,
-        "said": f"It was version {then} then." if moved else f"Last seen {age} ago.",
+        "said": _said(card, before, newest),
         "moved": moved,
         "known": True,
         "at": newest.at,
         "version": now,
         "rows": rows,
         "since": since,
-        "drifted": not moved and changed,
+        "drifted": before.version == newest.version and changed,
     }
+
+
+def _steady(card: Card, since: str, *, same: bool) -> str:
+    if not same:
+        return f"What matters of it is as it was when {since}"
+    return f"As it was when {since}" if card.called_at else f"Unchanged since it was {since}"
+
+
+def _said(card: Card, before: Seen, newest: Seen) -> str:
+    """What moved, by the names of the fields that matter where the target says which do."""
+    if before.version == newest.version:
+        return f"Last seen {span((card.now - newest.at).total_seconds())} ago."
+    then = f"It was version {visible_text(before.version)} then."
+    if not card.effect.target.material:
+        return then
+    fields = sightings.fields_moved(card.effect, before, newest)
+    which = ", ".join(visible_text(pointer.removeprefix("/")) for pointer in fields or card.effect.target.material)
+    return f"{then} {'Moved' if fields else 'Not moved'} of what matters: {which}."
 
 
 def quorum(card: Card, person: User) -> dict[str, Any]:

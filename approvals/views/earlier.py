@@ -32,7 +32,7 @@ def pill(card: Card) -> dict[str, str]:
 def what_moved(card: Card) -> str:
     """Why leave for the card's effect went void, as far as the record shows it."""
     before, now = card.proposed, card.newest
-    if before is not None and now is not None and before.version != now.version:
+    if before is not None and now is not None and sightings.moved(card.effect, before, now):
         return f"{thing(card.effect.resource)} changed"
     return "the agent planned anew"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -9,6 +10,7 @@ from ninja import Query, Router
 
 from ledger.api import auth, markdown
 from ledger.api.answers import answer
+from ledger.api.edge import trace
 from ledger.api.effects import effects_json
 from ledger.api.parsing import KEYED, check_size, document, idempotency_key, known_query
 from ledger.api.shapes.checkpoints import (
@@ -43,7 +45,9 @@ def commit_transition(request: HttpRequest, run_id: UUID, body: CommitBody) -> H
     caller = auth.caller(request)
     key = idempotency_key(request)
     check_size("the state", body.state)
-    made, repeated = proposals.commit(caller, run_id, body.spec(key, document(request)))
+    spec = body.spec(key, document(request))
+    traced = tuple(replace(proposal, trace=trace(request)) for proposal in spec.propose)
+    made, repeated = proposals.commit(caller, run_id, replace(spec, propose=traced))
     return answer(committed_json(made, effects_json(made.effects)), 200 if repeated else 201, replayed=repeated)
 
 

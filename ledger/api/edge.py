@@ -1,9 +1,10 @@
-"""What holds for every answer under /api/: problems for unknown routes too, no caching, the trace echoed, no oversized reading."""
+"""What holds for every answer under /api/: problems for unknown routes too, no caching, the trace echoed and kept, no oversized reading."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, UnreadablePostError
@@ -62,6 +63,12 @@ def traceparent(request: HttpRequest) -> str:
     """The caller's W3C trace context, or '' where none or a malformed one came."""
     text: str = request.headers.get("traceparent", "")
     return text if TRACEPARENT.fullmatch(text) else ""
+
+
+def trace(request: HttpRequest) -> UUID | None:
+    """The trace id of the caller's W3C trace context, which has the size of a UUID; None where none came, or a malformed one."""
+    context = traceparent(request)
+    return UUID(hex=context.split("-")[1]) if context else None
 
 
 def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from ninja import Query, Router
 
 from ledger.api import auth
 from ledger.api.answers import answer, stored
+from ledger.api.edge import trace
 from ledger.api.parsing import KEYED, idempotency_key, known_query
 from ledger.api.shapes.effects import (
     EffectJSON,
@@ -52,7 +54,7 @@ def propose_effect(request: HttpRequest, run_id: UUID, body: ProposeBody) -> Htt
     if body.accept is not None:
         return answer(_one(effects.accept(caller, run_id, body.accept, fence)))
     proposal, expect_seq = _proposal(body)
-    made = proposals.propose(caller, run_id, fence, expect_seq, proposal.spec(key), key)
+    made = proposals.propose(caller, run_id, fence, expect_seq, replace(proposal.spec(key), trace=trace(request)), key)
     return answer({**_one(made.shown), "seq": made.seq}, 201 if made.new else 200, replayed=not made.new)
 
 
@@ -98,6 +100,7 @@ def permit_effect(request: HttpRequest, effect_id: UUID, body: FenceBody) -> Htt
                 "answer_by": given.answer_by,
                 "precondition": given.precondition,
                 "request": stored(given.request),
+                "verbatim": given.verbatim,
             },
             "effect": _one(given.shown),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -9,6 +10,7 @@ from ninja import Query, Router
 
 from ledger.api import auth
 from ledger.api.answers import answer
+from ledger.api.edge import trace
 from ledger.api.parsing import KEYED, check_size, idempotency_key, known_query
 from ledger.api.shapes.runs import RunAnswer, RunPage, RunQuery, StartBody, run_json, started_json
 from ledger.services import reads, runs
@@ -25,7 +27,7 @@ def start_run(request: HttpRequest, body: StartBody) -> HttpResponse:
     key = idempotency_key(request)
     check_size("the state", body.state)
     check_size("attributes", body.attributes)
-    started = runs.start(caller, body.spec(key))
+    started = runs.start(caller, replace(body.spec(key), trace=trace(request)))
     return answer({"run": started_json(started)}, 201 if started.created else 200, replayed=not started.created)
 
 

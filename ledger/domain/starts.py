@@ -27,6 +27,7 @@ class StartSpec:
     text: str
     idempotency_key: str
     on_behalf_of_id: UUID | None = None
+    trace: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ def start(draft: Draft, spec: StartSpec, version: VersionRow, versions: tuple[st
         agent_id=new.agent_id,
         on_behalf_of_id=spec.on_behalf_of_id,
         idempotency_key=spec.idempotency_key,
+        trace=spec.trace,
         created_at=draft.at,
     )
     draft.head(

@@ -17,12 +17,15 @@ LARGEST_REPLY = 1_048_576
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,79}")
 BASE_URL = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?(?:/[^\s?#]*)?")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_MISSING = object()
+MISSING = object()
+"""What a pointer names that a document hasn't: equal to nothing."""
+MOST_MATERIAL = 20
+_POINTER = re.compile(r"(?:/(?:[^~/]|~[01])*)*")
 
 
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
-    """A target as registered. Times in seconds; `lookup` and `observe` as `check_lookup` and `check_observe` describe."""
+    """A target as registered. Times in seconds; `lookup`, `observe` and `material` as their checks below describe."""
 
     name: str
     base_url: str
@@ -87,6 +90,7 @@ def check(spec: TargetSpec) -> None:
         check_lookup(spec.lookup, spec)
     if spec.observe is not None:
         check_observe(spec.observe)
+    check_material(spec.material, spec.observe)
 
 
 def _check_url(url: str) -> None:
@@ -113,7 +117,7 @@ def _only(document: Mapping[str, Any], needed: frozenset[str], allowed: frozense
 
 def _check_pointers(*pointers: object) -> None:
     for pointer in pointers:
-        if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")) or len(pointer) > 200:
+        if not isinstance(pointer, str) or not _POINTER.fullmatch(pointer) or len(pointer) > 200:
             raise bad("a pointer is a JSON pointer (RFC 6901), such as /refunds")
 
 
@@ -212,6 +216,11 @@ def _check_by_replay(document: Mapping[str, Any]) -> None:
         _check_pointers(case.get("pointer", ""))
 
 
+def replayed(lookup: Mapping[str, Any] | None) -> bool:
+    """Is a call found by sending its request again?"""
+    return lookup is not None and lookup["by"] == "replay"
+
+
 def check_observe(document: Mapping[str, Any]) -> None:
     """`{"path": "/orders/{resource}", "version": "etag"}`, or a JSON pointer into the answer as `version`; `strip` is a prefix of resource names that
     the path leaves out. Raises LedgerError `invalid`."""
@@ -221,6 +230,16 @@ def check_observe(document: Mapping[str, Any]) -> None:
         _check_pointers(document["version"])
     if not isinstance(document.get("strip", ""), str):
         raise bad("strip is a prefix")
+
+
+def check_material(pointers: Sequence[str], observe: Mapping[str, Any] | None) -> None:
+    """JSON pointers into what `observe` answers: the fields of a resource that matter. Where a target names some, another version of the resource in
+    which all of these are as they were voids nothing; where it names none, every version counts. Raises LedgerError `invalid`."""
+    _check_pointers(*pointers)
+    if pointers and observe is None:
+        raise bad("material names fields of what is observed, and this target isn't: declare observe")
+    if len(set(pointers)) < len(pointers) or len(pointers) > MOST_MATERIAL:
+        raise bad(f"material names each field once, and at most {MOST_MATERIAL}")
 
 
 def escaped(text: str) -> str:
@@ -252,7 +271,7 @@ def point(document: Any, pointer: str) -> Any:
         elif isinstance(document, list) and key.isdecimal() and int(key) < len(document):
             document = document[int(key)]
         else:
-            return _MISSING
+            return MISSING
     return document
 
 
@@ -264,8 +283,8 @@ def version_of(document: Mapping[str, Any], reply: Reply) -> str | None:
         found: Any = reply.headers.get("etag")
     else:
         body = _parsed(reply)
-        found = _MISSING if body is _MISSING else point(body, document["version"])
-    if found is _MISSING or found is None or isinstance(found, dict | list):
+        found = MISSING if body is MISSING else point(body, document["version"])
+    if found is MISSING or found is None or isinstance(found, dict | list):
         return None
     text = found if isinstance(found, str) else canonical(found).decode()
     return text if 0 < len(text) <= 200 else None
@@ -275,12 +294,12 @@ def _parsed(reply: Reply) -> Any:
     try:
         return parse(reply.content, limit=LARGEST_REPLY)
     except LedgerError:
-        return _MISSING
+        return MISSING
 
 
 def read_by_key(document: Mapping[str, Any], request: bytes, reply: Reply) -> Reading:
     """Read the reply to a question by key. What isn't understood can't be told."""
-    items = point(_parsed(reply), document["list"]) if reply.status == 200 else _MISSING
+    items = point(_parsed(reply), document["list"]) if reply.status == 200 else MISSING
     if not isinstance(items, list):
         return Reading(
             LookAnswer.CANNOT_TELL, cause=f"http-{reply.status}" if reply.status != 200 else "not-understood"
@@ -294,8 +313,8 @@ def read_by_key(document: Mapping[str, Any], request: bytes, reply: Reply) -> Re
 
 def read_by_reference(document: Mapping[str, Any], request: bytes, reply: Reply) -> Reading:
     """Read the reply to a question by the target's own reference. A reference that isn't found proves nothing."""
-    item = _parsed(reply) if reply.status == 200 else _MISSING
-    if item is _MISSING:
+    item = _parsed(reply) if reply.status == 200 else MISSING
+    if item is MISSING:
         return Reading(
             LookAnswer.CANNOT_TELL, cause=f"http-{reply.status}" if reply.status != 200 else "not-understood"
         )
@@ -317,7 +336,7 @@ def read_replay(document: Mapping[str, Any], request: bytes, reply: Reply) -> Re
         fits = "pointer" not in case or _text(point(body, case["pointer"])) in case["values"]
         if reply.status in case["status"] and fits:
             found = _compared(document, request, body, LookAnswer(case["answer"]))
-            plain = found.answer is LookAnswer.APPLIED and body is _MISSING
+            plain = found.answer is LookAnswer.APPLIED and body is MISSING
             return replace(found, result=_encoded(reply)) if plain else found
     return Reading(LookAnswer.CANNOT_TELL, cause=f"http-{reply.status}")
 
@@ -328,7 +347,7 @@ def _text(value: Any) -> str:
 
 def _compared(document: Mapping[str, Any], request: bytes, item: Any, answer: LookAnswer) -> Reading:
     """An item that was applied must be the one that was asked for; one at work is compared where it already shows the field."""
-    found = point(item, document["reference"]) if document.get("reference") else _MISSING
+    found = point(item, document["reference"]) if document.get("reference") else MISSING
     reference = found if isinstance(found, str) else ""
     if answer is LookAnswer.REFUSED:
         return Reading(answer, reference)
@@ -336,16 +355,16 @@ def _compared(document: Mapping[str, Any], request: bytes, item: Any, answer: Lo
     differs = []
     for ours, theirs in document.get("compare", []):
         shown = point(item, theirs)
-        if shown is _MISSING and answer is LookAnswer.IN_PROGRESS:
+        if shown is MISSING and answer is LookAnswer.IN_PROGRESS:
             continue
-        if shown is _MISSING or not _equal(point(asked, ours), shown):
+        if shown is MISSING or not _equal(point(asked, ours), shown):
             differs.append(theirs)
     if differs:
         return Reading(LookAnswer.DIFFERS, reference, "other-content", tuple(differs))
     if answer is LookAnswer.APPLIED and document.get("reference") and not reference:
         return Reading(LookAnswer.CANNOT_TELL, cause="no-reference")
-    result = point(item, document.get("result", "")) if answer is LookAnswer.APPLIED else _MISSING
-    return Reading(answer, reference, result=None if result is _MISSING else canonical(result))
+    result = point(item, document.get("result", "")) if answer is LookAnswer.APPLIED else MISSING
+    return Reading(answer, reference, result=None if result is MISSING else canonical(result))
 
 
 def _encoded(reply: Reply) -> bytes:
@@ -355,4 +374,4 @@ def _encoded(reply: Reply) -> bytes:
 
 
 def _equal(ours: Any, theirs: Any) -> bool:
-    return ours is not _MISSING and canonical(ours) == canonical(theirs)
+    return ours is not MISSING and canonical(ours) == canonical(theirs)

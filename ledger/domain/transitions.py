@@ -304,8 +304,6 @@ def _wait(
     draft, view = opening.draft, opening.view
     spec = WaitSpec(SetMode.ALL, tuple(members), deadline, on_deadline, internal)
     runs.to_status(draft, view, MACHINE_DECISION, Status.WAITING)
-    # The wake at hand is closed by the same draft: a wait that is met at once asks for another.
-    view = view.but(wake=None)
     waits.open_set(
         draft, view, spec, named, lambda effect, by: opening.ask(effect, by, opening.gathered.ask[effect.id])
     )

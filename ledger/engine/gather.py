@@ -26,6 +26,7 @@ from ledger.engine.observe import Unseen
 from ledger.engine.probes import Question
 from ledger.services import permissions, ports
 from ledger.services.background import Background, background
+from ledger.services.effects import sighted
 from ledger.services.ids import new_body
 from ledger.services.ports import FIRST
 
@@ -62,7 +63,7 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
         bound = [effect for effect in ahead if effect.resource and effect.observed_version]
         now = _as_they_are(view, bound)
         for effect in bound:
-            checks.append(_target(effect, wanted[effect.id], now[effect.id], seen, asked))
+            checks.append(_target(known, effect, wanted[effect.id], now[effect.id], seen, asked))
     fields = integrity.fields(known.checkpoint) if known.checkpoint else None
     own = _own_wait(known)
     return Gathered(
@@ -275,6 +276,7 @@ def _as_they_are(view: RunView, bound: Sequence[EffectRow]) -> dict[UUID, SeenVe
 
 
 def _target(
+    known: Background,
     effect: EffectRow,
     wanted: Requirement,
     answer: SeenVersion | str,
@@ -286,12 +288,17 @@ def _target(
     seen[effect.id] = answer
     if answer.version == effect.observed_version:
         return Check("target", Answer.PASS, "same", effect.observed_version, answer.version, str(effect.id))
+    target = known.view.targets[effect.target_id]
+    fields = sighted.moved(effect, target, answer, known.bound, known.bound_bodies)
+    if fields == ():
+        return Check("target", Answer.PASS, "immaterial", effect.observed_version, answer.version, str(effect.id))
     if wanted.verdict is Verdict.APPROVE:
         asked[effect.id] = "changed"
         reason = "moved"
     else:
         reason = decisions.MOVED_UNASKED
-    return Check("target", Answer.CHANGED, reason, effect.observed_version, answer.version, str(effect.id))
+    observed = " ".join([answer.version, *(fields or ())])
+    return Check("target", Answer.CHANGED, reason, effect.observed_version, observed, str(effect.id))
 
 
 def _own_wait(known: Background) -> SetRow | None:

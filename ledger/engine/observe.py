@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from time import monotonic
 
+from ledger.domain import material
 from ledger.domain.effects import SeenVersion, TargetRow
 from ledger.domain.targets import resource_path, version_of
 from ledger.services import facts
 from ledger.services.ids import new_body
 from ledger.targets import http
+from ledger.targets.breakers import BREAKERS, OPEN
 
 SOURCE = "system:observer"
 
@@ -32,8 +35,19 @@ class Unseen:
 
 
 def observe(target: TargetRow, resource: str) -> Seen | Unseen:
-    """Ask a target for the version of a resource."""
-    return look(target, resource, facts.read().now) if target.observe is not None else Unseen("not-observable")
+    """Ask a target for the version of a resource; one that stayed silent lately isn't asked."""
+    if target.observe is None:
+        return Unseen("not-observable")
+    if not BREAKERS.allows(target.id, monotonic()):
+        return Unseen(OPEN)
+    found = look(target, resource, facts.read().now)
+    BREAKERS.note(target.id, reason_of(found), monotonic())
+    return found
+
+
+def reason_of(found: Seen | Unseen) -> str:
+    """Why nothing could be seen, as a code; '' where something was."""
+    return found.reason if isinstance(found, Unseen) else ""
 
 
 def look(target: TargetRow, resource: str, at: datetime, seconds: float = http.LONGEST_LOOK) -> Seen | Unseen:
@@ -47,6 +61,8 @@ def look(target: TargetRow, resource: str, at: datetime, seconds: float = http.L
     version = version_of(target.observe, reply)
     if version is None:
         return Unseen(f"http-{reply.status}" if reply.status != 200 else "no-version")
+    if target.material and material.fields(target.material, reply.content) is None:
+        return Unseen("no-material")
     return Seen(version, reply.content, at, reply.headers.get("content-type", "application/octet-stream")[:80])
 
 

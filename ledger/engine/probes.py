@@ -15,19 +15,17 @@ from uuid import UUID
 import structlog
 
 from ledger.domain.effects import TargetRow
-from ledger.engine.observe import Seen, Unseen, look
+from ledger.engine.observe import Seen, Unseen, look, reason_of
 from ledger.targets import http
-from ledger.targets.breakers import Breakers
+from ledger.targets.breakers import BREAKERS, OPEN, Breakers
 
 AT_ONCE: Final = 8
 OF_ONE_TARGET: Final = AT_ONCE // 4
 """A silent target holds at most a quarter of the questions that are out at once, and what is asked of others goes on."""
 ENOUGH: Final = 0.25
 """Of the whole time: a question that has less left isn't sent, since its silence would mean nothing."""
-SILENT: Final = frozenset({"timed-out", "no-reply", "not-resolved"})
 
 _log = structlog.get_logger(__name__)
-_breakers: Final = Breakers()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class Question:
 
 
 def ask_all(
-    wanted: Iterable[tuple[TargetRow, str]], at: datetime, seconds: float, breakers: Breakers = _breakers
+    wanted: Iterable[tuple[TargetRow, str]], at: datetime, seconds: float, breakers: Breakers = BREAKERS
 ) -> dict[Question, Seen | Unseen]:
     """The answer to each question; `at` is the record's clock before any was sent, `seconds` how long all of them may take.
 
@@ -58,14 +56,14 @@ def ask_all(
                 out.add(question)
                 Thread(target=_ask, args=(question, targets[question], at, left, answers), daemon=True).start()
             else:
-                found[question] = Unseen("breaker-open")
+                found[question] = Unseen(OPEN)
         try:
             question, answer = answers.get(timeout=max(0.0, left) if out else 0.0)
         except Empty:
             break
         out.remove(question)
         found[question] = answer
-        _note(breakers, question, answer)
+        breakers.note(question.target_id, reason_of(answer), monotonic())
     for question in out:
         breakers.silent(question.target_id, monotonic())
     return {question: found.get(question, Unseen("no-time-left")) for question in targets}
@@ -77,13 +75,6 @@ def _next(waiting: Sequence[Question], out: Collection[Question]) -> Question | 
         return None
     busy = Counter(question.target_id for question in out)
     return next((question for question in waiting if busy[question.target_id] < OF_ONE_TARGET), None)
-
-
-def _note(breakers: Breakers, question: Question, answer: Seen | Unseen) -> None:
-    if isinstance(answer, Unseen) and answer.reason in SILENT:
-        breakers.silent(question.target_id, monotonic())
-    else:
-        breakers.answered(question.target_id)
 
 
 def _ask(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from ledger.services import effects
 from ledger.services.contracts import writes
 from ledger.services.effects import EffectView, Looked
 from ledger.targets import http
+from ledger.targets.breakers import BREAKERS, OPEN
 
 _log = structlog.get_logger(__name__)
 NOT_ASKED = Reading(LookAnswer.CANNOT_TELL, cause=NO_LOOKUP)
@@ -31,7 +33,8 @@ NOT_ASKED = Reading(LookAnswer.CANNOT_TELL, cause=NO_LOOKUP)
 def reconcile(effect_id: UUID, actor: str = effects.RECONCILER) -> LookAnswer:
     """Look one effect up at its target and record the answer with all that follows from it. Safe to run twice, and at the same time twice.
 
-    `actor` is who asked, where a person did. Raises LedgerError `not-found`, `wrong-state` for one that was never permitted.
+    `actor` is who asked, where a person did. A target that stayed silent lately isn't asked, and can't tell; for a
+    person it is. Raises LedgerError `not-found`, `wrong-state` for one that was never permitted.
     """
     seen = effects.get(None, effect_id)
     asked_at = seen.now
@@ -54,16 +57,26 @@ def _ask(seen: EffectView, actor: str) -> tuple[Reading, Reply | None]:
     lookup = seen.target.lookup
     if lookup is None or seen.request is None:
         return NOT_ASKED, None
+    if actor == effects.RECONCILER and not BREAKERS.allows(seen.target.id, monotonic()):
+        return Reading(LookAnswer.CANNOT_TELL, cause=OPEN), None
     try:
-        if lookup["by"] == "replay":
-            return _by_replay(seen, lookup, seen.request, actor)
-        return _by_key(seen, lookup, seen.request, seen.now)
+        found, reply = _asked(seen, lookup, seen.request, actor)
+        if reply is not None:
+            BREAKERS.answered(seen.target.id)
+        return found, reply
     except http.Unreachable as error:
+        BREAKERS.note(seen.target.id, error.reason, monotonic())
         return Reading(LookAnswer.CANNOT_TELL, cause=error.reason), None
     except Exception as fault:
         # Recorded like any other silence, so that it comes round more slowly and ends with a person; never retried at once for ever.
         _log.error("look_failed", effect=str(seen.row.id), target=seen.target.name, error=type(fault).__name__)
         return Reading(LookAnswer.CANNOT_TELL, cause="look-failed"), None
+
+
+def _asked(seen: EffectView, lookup: Mapping[str, Any], request: bytes, actor: str) -> tuple[Reading, Reply | None]:
+    if reading.replayed(lookup):
+        return _by_replay(seen, lookup, request, actor)
+    return _by_key(seen, lookup, request, seen.now)
 
 
 def _by_key(seen: EffectView, lookup: Mapping[str, Any], request: bytes, at: datetime) -> tuple[Reading, Reply]:
@@ -90,8 +103,8 @@ def _by_replay(seen: EffectView, lookup: Mapping[str, Any], request: bytes, acto
     except LedgerError as error:
         return Reading(LookAnswer.CANNOT_TELL, cause=FORGOTTEN if error.code == "expired" else error.code), None
     headers = {lookup["key_header"]: seen.row.key, "content-type": "application/json"}
-    if seen.row.observed_version:
-        headers["if-match"] = seen.row.observed_version
+    if precondition := next((each.precondition for each in reversed(seen.permits)), ""):
+        headers["if-match"] = precondition
     reply = http.ask(
         seen.target,
         lookup["path"],

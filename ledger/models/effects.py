@@ -37,7 +37,7 @@ class Target(Record):
 
 class Effect(Record):
     """One change outside that an agent wants, with the key under which the target knows it. `held` is which account a person found to hold after a
-    dispute; the state stays what was recorded first."""
+    dispute; the state stays what was recorded first. `trace` is the W3C trace id of the call that proposed it."""
 
     RECORD = "effect"
     COMMITTED = frozenset({"call_key", "tool_digest", "resource", "observed_version", "reference"})
@@ -56,6 +56,7 @@ class Effect(Record):
     resource = models.CharField(max_length=200, blank=True)
     request = models.ForeignKey("ledger.Body", on_delete=models.PROTECT, related_name="+", db_index=False)
     request_commitment = models.BinaryField(max_length=32)
+    trace = models.UUIDField(null=True)
     observation_id = models.UUIDField(null=True)
     observed_version = models.CharField(max_length=200, blank=True)
     subject_digest = models.BinaryField(max_length=32)

@@ -11,7 +11,7 @@ from ledger.models.base import Record, record_id, salted_or_erased, stream_salt,
 
 
 class Run(Record):
-    """What never changes about a run. `about` commits the free text beside it."""
+    """What never changes about a run. `about` commits the free text beside it; `trace` is the W3C trace id of the call that started it."""
 
     RECORD = "run"
     APPEND_ONLY = True
@@ -29,6 +29,7 @@ class Run(Record):
     agent_id = models.UUIDField(null=True)
     on_behalf_of_id = models.UUIDField(null=True)
     idempotency_key = models.CharField(max_length=200)
+    trace = models.UUIDField(null=True)
     created_at = models.DateTimeField()
 
     class Meta(Record.Meta):

@@ -13,6 +13,7 @@ from ledger.domain.views import RunView
 from ledger.domain.waits import MemberRow, SetRow
 from ledger.domain.wakes import WakeRow
 from ledger.services import facts
+from ledger.services.effects.sighted import bound_parts
 from ledger.services.facts import Part, Row
 from ledger.services.views import run_view
 
@@ -23,7 +24,8 @@ _FAILED = "SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state = 'f
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """A run with what a wake reads beside its view: `usable` are used grants of failed effects, `last_words` what counted last of these."""
+    """A run with what a wake reads beside its view: `usable` are used grants of failed effects, `last_words` what counted last of these, `bound` and
+    `bound_bodies` what effects that may be called next are bound to, where their target says what matters."""
 
     view: RunView
     wake: WakeRow
@@ -38,10 +40,13 @@ class Background:
     agent_active: bool
     usable: Sequence[GrantRow]
     last_words: Mapping[UUID, ReportRow]
+    bound: Sequence[Row]
+    bound_bodies: Sequence[Row]
 
 
-def _of_failed(run_id: UUID) -> dict[str, Part]:
-    """Of effects that failed: the used grants that cover further attempts, and what counted last of all that was said of each."""
+def _of_effects(run_id: UUID) -> dict[str, Part]:
+    """Of effects that failed: the used grants that cover further attempts, and what counted last of all that was said of each; and what those
+    that may be called are bound to."""
     newer = (
         "SELECT 1 FROM ledger_effect_report n WHERE n.effect_id = t.effect_id AND n.counted AND n.ordinal > t.ordinal"
     )
@@ -50,6 +55,7 @@ def _of_failed(run_id: UUID) -> dict[str, Part]:
     return {
         "usable": Part("grant", used, (run_id,) * 2, many=True),
         "last_word": Part("effect_report", last, (run_id,), many=True),
+        **bound_parts("e.run_id = %s AND e.state IN ('proposed', 'failed')", run_id),
     }
 
 
@@ -91,12 +97,11 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
         decided=Part(
             "decision", "t.run_id = %s", (run_id,), many=True, order="t.decided_at DESC", limit=DECISIONS_READ
         ),
-        **_of_failed(run_id),
+        **_of_effects(run_id),
         agent=Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
     )
     extras = view.extras
     versions = [facts.load(VersionRow, row) for row in extras["versions"]]
-    agent: Row | None = extras["agent"][0]
     return Background(
         view=view,
         wake=wake,
@@ -109,6 +114,8 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
         members=[facts.load(MemberRow, row) for row in extras["waited"]],
         decided=[row["decision"] for row in extras["decided"]],
         usable=[facts.load(GrantRow, row) for row in extras["usable"]],
+        bound=extras["bound"],
+        bound_bodies=extras["bound_bodies"],
         last_words={row["effect_id"]: facts.load(ReportRow, row) for row in extras["last_word"]},
-        agent_active=view.run.agent_id is None or (agent is not None and agent["active"]),
+        agent_active=view.run.agent_id is None or any(agent and agent["active"] for agent in extras["agent"]),
     )

@@ -96,14 +96,15 @@ def receive(caller: Caller, spec: EventSpec) -> Received:
     """Store an event, then deliver it to every open wait that it fits.
 
     The same identity (source, id) with the same content is a duplicate and delivers nothing that wasn't missed.
-    Kept is also what only waits of its emitter's own runs, or of types that its key isn't for, would take.
+    Late is what nobody takes and a wait for its very subject would have taken that closed within the time for which events are kept. Kept is also
+    what only waits of its emitter's own runs, or of types that its key isn't for, would take.
     Raises LedgerError `scope-missing`, `invalid`, `event-not-allowed`, `event-differs`.
     """
     caller.needs(Scope.EVENTS_EMIT)
     _check(spec)
     caller.needs_emit(spec.type, spec.source)
-    event_id, created = _store(caller, spec)
-    delivered, late = _look(event_id)
+    event_id, created, now = _store(caller, spec)
+    delivered, late = _look(event_id, now)
     if not created:
         return Received(Status.DUPLICATE, delivered, event_id)
     if delivered:
@@ -111,15 +112,18 @@ def receive(caller: Caller, spec: EventSpec) -> Received:
     return Received(Status.LATE if late else Status.KEPT, 0, event_id)
 
 
-def _look(event_id: UUID) -> tuple[int, bool]:
-    """Deliver a stored event to every run that waits for it. Answers how many took it, and whether a wait of its shape has closed."""
-    open_ones = f"({_fitting('open', NOT_CONSUMED)} ORDER BY id LIMIT {LOOKED_AT}) f"
+def _look(event_id: UUID, now: datetime) -> tuple[int, bool]:
+    """Deliver a stored event to every run that waits for it. Answers how many took it, and whether it came after a wait for it had closed.
+
+    A wait for any subject isn't one of those: the event may be about something that this wait never was for.
+    """
+    open_ones = f"({_fitting(NOT_CONSUMED)} ORDER BY id LIMIT {LOOKED_AT}) f"
     both = (event_id,) * len(BY_SUBJECT)
     read, views = run_views(
         f"SELECT f.run_id FROM {open_ones}",
         both,
         fitting=Part("wait_member", f"t.id IN (SELECT f.id FROM {open_ones})", both, many=True, order="t.id"),
-        closed=Part("wait_member", f"t.id = (SELECT f.id FROM ({_fitting('closed')} LIMIT 1) f)", both),
+        closed=Part("wait_member", f"t.id = ({_just_closed()})", (event_id, now - timedelta(days=EVENT_KEPT_DAYS))),
     )
     members: dict[UUID, list[UUID]] = {}
     for row in read.many("fitting"):
@@ -128,12 +132,21 @@ def _look(event_id: UUID) -> tuple[int, bool]:
     return taken, read.row("closed") is not None
 
 
-def _fitting(state: str, and_: str = "TRUE") -> str:
-    """The members in a state that a stored event fits, with their runs: SQL with the event's id for each part."""
+def _fitting(and_: str) -> str:
+    """The open members that a stored event fits, with their runs: SQL with the event's id for each part."""
     return " UNION ALL ".join(
         f"SELECT m.id AS id, m.run_id AS run_id FROM ledger_event e JOIN ledger_wait_member m ON {meets()} AND {subject}"
-        f" WHERE e.id = %s AND m.state = '{state}' AND {and_}"
+        f" WHERE e.id = %s AND m.state = 'open' AND {and_}"
         for subject in BY_SUBJECT
+    )
+
+
+def _just_closed() -> str:
+    """A member for a stored event's own subject whose wait closed since some time: SQL with the event's id and that time."""
+    return (
+        f"SELECT m.id FROM ledger_event e JOIN ledger_wait_member m ON {meets()} AND {BY_SUBJECT[0]}"
+        " JOIN ledger_wait_set s ON s.id = m.wait_id"
+        " WHERE e.id = %s AND m.state = 'closed' AND s.closed_at > %s LIMIT 1"
     )
 
 
@@ -212,11 +225,11 @@ def _check(spec: EventSpec) -> None:
         raise LedgerError("invalid", "the event's subject is too long", "Use at most 200 characters.")
 
 
-def _store(caller: Caller, spec: EventSpec) -> tuple[UUID, bool]:
-    """(the event's row id, whether this call made it)."""
+def _store(caller: Caller, spec: EventSpec) -> tuple[UUID, bool, datetime]:
+    """(the event's row id, whether this call made it, the record's clock)."""
     known, now = _known(caller, spec)
     if known is not None:
-        return known, False
+        return known, False, now
     mint = minter(now)
     event_id = mint()
     body = new_body(spec.data, now, spec.media)
@@ -253,8 +266,8 @@ def _store(caller: Caller, spec: EventSpec) -> tuple[UUID, bool]:
         twin, _ = _known(caller, spec)
         if twin is None:
             raise
-        return twin, False
-    return event_id, True
+        return twin, False, now
+    return event_id, True, now
 
 
 def _known(caller: Caller, spec: EventSpec) -> tuple[UUID | None, datetime]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from threading import Lock
+from typing import Final
 from uuid import UUID
 
 SILENCES = 3
 PAUSE = 30.0
 """Seconds that a target isn't asked after so many silences in a row; then one question finds out whether it answers again."""
+OPEN: Final = "breaker-open"
+"""The reason of a question that wasn't asked."""
+SILENT: Final = frozenset({"timed-out", "no-reply", "not-resolved"})
+"""Reasons of `http.Unreachable` that are silence. Anything else is an answer, also one that can't be used."""
 
 
 class Breakers:
@@ -28,6 +33,13 @@ class Breakers:
             self._until[target_id] = now + PAUSE
             return True
 
+    def note(self, target_id: UUID, reason: str, now: float) -> None:
+        """What came of a question: '' or the code of why its answer was no use."""
+        if reason in SILENT:
+            self.silent(target_id, now)
+        else:
+            self.answered(target_id)
+
     def answered(self, target_id: UUID) -> None:
         """It said something: whatever was held against it is forgotten."""
         with self._lock:
@@ -39,3 +51,7 @@ class Breakers:
         with self._lock:
             self._silences[target_id] = self._silences.get(target_id, 0) + 1
             self._until[target_id] = now + PAUSE
+
+
+BREAKERS: Final = Breakers()
+"""What this process knows, whatever it asked: wakes, proposals, permits and look-ups share it."""

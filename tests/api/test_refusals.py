@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import secrets
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -262,3 +263,23 @@ def test_a_trace_is_echoed_only_when_it_is_one(http: Http) -> None:
     assert http.get("/runs", traceparent=trace)["traceparent"] == trace
     for bad in ("00-" + "0" * 32 + "-b7ad6b7169203331-01", "ff" + trace[2:], "x\r\ny", trace.upper()):
         assert "traceparent" not in http.get("/runs", traceparent=bad)
+
+
+def test_a_trace_is_kept_with_the_run_and_the_effects_that_its_calls_made(http: Http) -> None:
+    ids = {name: secrets.token_hex(16) for name in ("start", "commit", "propose", "again")}
+    context = {name: f"00-{trace}-b7ad6b7169203331-01" for name, trace in ids.items()}
+    body = start_body()
+    started = http.post("/runs", body, key="traced", traceparent=context["start"]).json()["run"]
+    again = http.post("/runs", body, key="traced", traceparent=context["again"]).json()["run"]
+    assert started["trace"] == again["trace"] == ids["start"], "a repeat is the same run, whatever its trace"
+    assert http.get(f"/runs/{started['id']}").json()["run"]["trace"] == ids["start"]
+    packet, path = http.claim(), f"/runs/{started['id']}"
+    own = {**proposal("own"), "fence": packet["fence"], "expect_seq": packet["checkpoint"]["seq"]}
+    effect = http.post(f"{path}/effects", own, key="p", traceparent=context["propose"]).json()
+    assert effect["trace"] == ids["propose"] == http.get(f"/effects/{effect['id']}").json()["trace"]
+    packet["checkpoint"]["seq"] = effect["seq"]
+    commit = commit_body(packet, propose=[proposal("with")])
+    made = http.post(f"{path}/checkpoints", commit, key="c", traceparent=context["commit"]).json()
+    assert made["effects"]["with"]["trace"] == ids["commit"]
+    untraced = http.post("/runs", start_body(), key="untraced", traceparent="00-nonsense").json()["run"]
+    assert untraced["trace"] is None

@@ -25,7 +25,9 @@ ZEROS = (LOST, DUPLICATE, BLIND_RESEND, STUCK)
 GRACE_SECONDS = 10.0
 """How much longer than its lease a run may stay where it is without waiting for anything."""
 
-DEFINITE = frozenset({"not_dispatched", "throttled", "confirmed_absent"})
+DEFINITE = frozenset({"throttled", "confirmed_absent"})
+"""Causes that speak for a second request. "Not dispatched" isn't one: no worker can say it of a request that the target has in its log."""
+THROTTLED = 429
 MOVING = frozenset({"running", "waking", "ready"})
 ENDED = frozenset({"completed", "failed", "cancelled"})
 
@@ -64,6 +66,7 @@ def judge(trial: Trial, facts: Facts, log: Log) -> list[Finding]:
         *_lost(trial, facts),
         *_duplicates(trial, facts, log),
         *_blind_resends(trial, facts, log),
+        *_false_words(facts, log),
         *_stuck(trial, facts),
         *_chain(trial, facts),
         *_samples(trial, facts),
@@ -143,6 +146,29 @@ def _allows_another(report: Row) -> bool:
     if report["kind"] == "lookup":
         return bool(report["answer"] == "absent")
     return report["answer"] == "failed" and report["cause"] in DEFINITE
+
+
+def _false_words(facts: Facts, log: Log) -> Found:
+    """What workers said and the record believed, against what the target logged while that attempt was out."""
+    for effect in facts.effects:
+        permits = {permit["attempt"]: permit for permit in facts.permits if permit["effect_id"] == effect["id"]}
+        reports = [report for report in facts.reports if report["effect_id"] == effect["id"]]
+        for said in reports:
+            if not said["counted"] or said["kind"] not in ("settle", "late") or said["attempt"] not in permits:
+                continue
+            until = [permit["permitted_at"] for attempt, permit in permits.items() if attempt > said["attempt"]]
+            until += [r["reported_at"] for r in reports if r["kind"] == "replay"]
+            begun = permits[said["attempt"]]["permitted_at"]
+            ended = min((at for at in until if at >= said["reported_at"]), default=float("inf"))
+            arrived = [one for one in log.mutating.get(effect["key"], ()) if begun <= moment(one.at) < ended]
+            yield from _false(said, effect["name"], arrived)
+
+
+def _false(said: Row, name: str, arrived: Sequence[Any]) -> Found:
+    if said["cause"] == "not_dispatched" and arrived:
+        yield STATE, f"{name} was called not dispatched, and request {arrived[0].seq} had arrived"
+    if said["cause"] == "throttled" and not any(one.status == THROTTLED for one in arrived):
+        yield STATE, f"{name} was called throttled, and the target turned nothing away"
 
 
 def _stuck(trial: Trial, facts: Facts) -> Found:

@@ -26,6 +26,7 @@ class Sent:
     reference: str = "rf_000001"
     order_id: str = ORDER
     amount_minor: int = 100
+    status: int | None = 201
 
 
 def clock(seconds: float) -> str:
@@ -89,8 +90,12 @@ def facts(steps: Any = STEPS, **parts: Any) -> Facts:
     return replace(whole, **parts)
 
 
-def log(requests: tuple[float, ...] = (2.5,), changes: int = 1) -> Log:
-    mutating = [Sent(number, clock(second)) for number, second in enumerate(requests, start=1)]
+def log(requests: tuple[float, ...] = (2.5,), changes: int = 1, turned_away: int = 0) -> Log:
+    """What came in at which second; so many changes, and so many of the first requests answered 429."""
+    mutating = [
+        Sent(number, clock(second), status=429 if number <= turned_away else 201)
+        for number, second in enumerate(requests, start=1)
+    ]
     applied = mutating[:changes] if changes <= len(mutating) else mutating * changes
     return Log({KEY: mutating}, {KEY: applied}, {ORDER: applied})
 
@@ -167,6 +172,11 @@ def replace_log(whole: Log, **parts: Any) -> Log:
 TWO_PERMITS = [{"effect_id": EFFECT, "attempt": n, "permitted_at": T + n, "answer_by": T + n + 2} for n in (1, 2)]
 
 
+TWO_PERMITS_LATER = [
+    {"effect_id": EFFECT, "attempt": n, "permitted_at": T + at, "answer_by": T + at + 2} for n, at in ((1, 1), (2, 7))
+]
+
+
 @pytest.mark.parametrize(
     "reports",
     [
@@ -177,7 +187,7 @@ TWO_PERMITS = [{"effect_id": EFFECT, "attempt": n, "permitted_at": T + n, "answe
         [report(5, kind="settle", answer="unknown")],
         [report(5, kind="settle", answer="failed", cause="rejected")],
         [report(5, kind="late", answer="failed", cause="not_dispatched", counted=False)],
-        [report(1, kind="settle", answer="failed", cause="throttled"), report(9, answer="absent")],
+        [report(1, kind="verdict", answer="failed", cause="confirmed_absent"), report(9, answer="absent")],
     ],
     ids=["nothing", "lapse", "uncounted", "cannot-tell", "unknown", "rejected", "stale", "at-other-times"],
 )
@@ -197,7 +207,42 @@ def test_a_second_request_that_nothing_allows_is_a_blind_resend(reports: list[di
     ids=["absent", "replay", "throttled", "verdict"],
 )
 def test_a_second_request_after_a_definite_answer_or_as_a_replay_is_none(allowing: dict[str, Any]) -> None:
-    assert judge.judge(trial(), facts(permits=TWO_PERMITS, reports=[allowing]), log((2.5, 8.5))) == []
+    sent = log((1.5, 8.5), turned_away=allowing["cause"] == "throttled")
+    assert judge.judge(trial(), facts(permits=TWO_PERMITS_LATER, reports=[allowing]), sent) == []
+
+
+def not_dispatched(second: float, **fields: Any) -> dict[str, Any]:
+    return report(second, kind="settle", answer="failed", cause="not_dispatched", **fields)
+
+
+@pytest.mark.parametrize("arrives", [2.0, 4.5], ids=["before it was said", "after it was said"])
+def test_a_worker_that_says_not_dispatched_of_a_call_that_it_sent_and_sends_it_again_is_found(arrives: float) -> None:
+    lied = facts(permits=TWO_PERMITS_LATER, reports=[not_dispatched(4), report(9, attempt=2)])
+    found = judge.judge(trial(), lied, log((arrives, 8.5)))
+    assert kinds(found) == {judge.BLIND_RESEND, judge.STATE}
+    assert any("called not dispatched, and request 1 had arrived" in finding.text for finding in found)
+
+
+def test_a_worker_that_only_says_not_dispatched_of_a_call_that_it_sent_is_found_too() -> None:
+    lied = facts(reports=[not_dispatched(4)])
+    assert any("not dispatched" in finding.text for finding in judge.judge(trial(), lied, log()))
+
+
+def test_a_call_that_was_not_dispatched_and_then_sent_once_is_right() -> None:
+    honest = facts(permits=TWO_PERMITS_LATER, reports=[not_dispatched(4), report(9, attempt=2)])
+    assert judge.judge(trial(), honest, log((8.5,))) == []
+
+
+def test_what_was_not_believed_is_no_lie_of_the_record() -> None:
+    stale = facts(reports=[not_dispatched(4, counted=False), report(6)])
+    assert judge.judge(trial(), stale, log()) == []
+
+
+def test_a_call_that_was_called_throttled_and_was_not_is_found() -> None:
+    throttled = report(4, kind="settle", answer="failed", cause="throttled")
+    lied = facts(permits=TWO_PERMITS_LATER, reports=[throttled, report(9, attempt=2)])
+    found = judge.judge(trial(), lied, log((2.5, 8.5)))
+    assert any("throttled, and the target turned nothing away" in finding.text for finding in found)
 
 
 def test_a_request_without_a_permit_is_a_blind_resend() -> None:

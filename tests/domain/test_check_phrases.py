@@ -34,6 +34,8 @@ TABLE = {
     Check("grant", F, "missing", "", DIGEST): ("no approval", "nobody has approved it"),
     Check("target", P, "same", DIGEST * 4, DIGEST * 4): ("version 01234567…", "unchanged"),
     Check("target", C, "moved", "v1", "v2"): ("version v1", "version v2"),
+    Check("target", C, "moved", "v1", "v2 /amount /to"): ("version v1", "version v2, moved: amount, to"),
+    Check("target", P, "immaterial", "v1", "v2"): ("version v1", "another version, all that matters unchanged"),
     Check("target", T, "timeout", "v1"): ("version v1", "timeout"),
     Check("scopes", F, ""): ("nothing recorded", "nothing observed"),
 }

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.domain import targets
+from ledger.domain import material, targets
+from ledger.domain.canonical import Body
 from ledger.domain.effects import LookAnswer
 from ledger.domain.errors import LedgerError
 from ledger.domain.targets import Reply, TargetSpec, check, resource_path
@@ -49,6 +51,13 @@ def reply(body: Any, status: int = 200, **headers: str) -> Reply:
         {"lookup": {**REPLAY, "key_header": "X\r\nY"}, "first_result_replayed": True},
         {"observe": {"path": "/orders"}},
         {"observe": {"path": "/orders/{resource}", "version": "no-pointer"}},
+        {"material": ("amount_minor",)},
+        {"material": ("/amount~2minor",)},
+        {"material": ("/" + "a" * 200,)},
+        {"material": (17,)},
+        {"material": ("/amount_minor", "/amount_minor")},
+        {"material": tuple(f"/{number}" for number in range(21))},
+        {"material": ("/amount_minor",), "observe": None},
     ],
 )
 def test_a_declaration_that_could_not_be_acted_on_is_refused(changes: dict[str, Any]) -> None:
@@ -59,6 +68,7 @@ def test_a_declaration_that_could_not_be_acted_on_is_refused(changes: dict[str, 
 def test_the_declarations_of_the_sandbox_are_good() -> None:
     targets.check(SPEC)
     targets.check(replace(SPEC, lookup=REPLAY, first_result_replayed=True))
+    targets.check(replace(SPEC, material=("/amount_minor", "/lines/0/a~1b", "")))
     targets.check(TargetSpec("wires", "https://example.org/pay", keyed=False))
 
 
@@ -156,3 +166,33 @@ def test_a_resource_can_t_climb_out_of_its_place_in_the_path(resource: str) -> N
 def test_a_port_that_doesn_t_exist_is_refused() -> None:
     with pytest.raises(LedgerError, match="invalid"):
         check(TargetSpec("payments", "http://127.0.0.1:99999", keyed=False))
+
+
+ORDER = {"amount_minor": 1500, "to": "Ada", "note": "leave at the door"}
+
+
+def seen(document: Any) -> Body:
+    content = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return Body(UUID(int=1), b"salt", content)
+
+
+@pytest.mark.parametrize(
+    ("now", "moved"),
+    [
+        (ORDER, ()),
+        ({**ORDER, "note": "ring twice"}, ()),
+        ({"to": "Ada", "amount_minor": 1500.0}, ()),
+        ({**ORDER, "amount_minor": 1501}, ("/amount_minor",)),
+        ({**ORDER, "amount_minor": "1500"}, ("/amount_minor",)),
+        ({**ORDER, "to": None}, ("/to",)),
+        ({"amount_minor": 1500}, ("/to",)),
+        ({**ORDER, "to": "Bob", "amount_minor": 1}, ("/amount_minor", "/to")),
+        ({**ORDER, "hold": False}, ("/hold",)),
+        ({"note": "leave at the door"}, ("/amount_minor", "/to", "/hold")),
+        (b"<order/>", ("/amount_minor", "/to", "/hold")),
+    ],
+)
+def test_only_fields_that_matter_count_as_moved(now: Any, moved: tuple[str, ...]) -> None:
+    pointers = ("/amount_minor", "/to", "/hold")
+    assert material.moved(pointers, seen(ORDER), seen(now)) == moved
+    assert material.moved(pointers, None, seen(now)) == pointers == material.moved(pointers, seen(ORDER), None)

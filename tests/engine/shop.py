@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,17 +11,20 @@ from uuid import UUID
 
 from ledger.services import targets
 from ledger.services.targets import TargetSpec
+from tests.documents import LOOKUP
 from tests.world import World
 
 
 class Shop(ThreadingHTTPServer):
-    """`version` is every order's ETag; a silent shop answers 503, a held one nothing at all. `asked` counts questions, `most` those at once."""
+    """`version` is every order's ETag, `order` its content; a silent shop answers 503, a held one nothing at all, one
+    that hangs up nothing either, but at once. `asked` counts questions, `most` those at once."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         self.version = "1"
-        self.silent = False
+        self.order: dict[str, object] = {}
+        self.silent = self.hangs_up = False
         self.asked = self.present = self.most = 0
         self.goes_on = threading.Event()
         self.goes_on.set()
@@ -54,10 +58,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         with self.server.asks():
             self.server.goes_on.wait(60)
-            self._answer()
+            if not self.server.hangs_up:
+                self._answer()
 
     def _answer(self) -> None:
-        body = b"{}"
+        body = json.dumps(self.server.order).encode()
         self.send_response(503 if self.server.silent else 200)
         self.send_header("ETag", f'"{self.server.version}"')
         self.send_header("Content-Type", "application/json")
@@ -84,8 +89,8 @@ def open_shop() -> Iterator[Shop]:
         shop.server_close()
 
 
-def register(world: World, shop: Shop, name: str = "shop") -> UUID:
-    """The shop as one of the world's targets."""
+def register(world: World, shop: Shop, name: str = "shop", material: tuple[str, ...] = ()) -> UUID:
+    """The shop as one of the world's targets; which fields of its orders matter, where not every version does."""
     spec = TargetSpec(
         name=name,
         base_url=shop.url,
@@ -97,5 +102,7 @@ def register(world: World, shop: Shop, name: str = "shop") -> UUID:
         freshness=300,
         call_limit=5,
         observe={"path": "/orders/{resource}", "version": "etag"},
+        material=material,
+        lookup=LOOKUP,
     )
     return targets.register(world.admin, spec).id

@@ -154,6 +154,32 @@ def test_an_event_a_second_after_the_deadline_is_late_and_revives_nothing(world:
     assert WaitSet.objects.of(world.tenant).get(run_id=run_id).state == "expired"
 
 
+@pytest.mark.parametrize("subject", ["", "order/18"])
+def test_an_event_is_not_late_for_a_wait_that_was_about_something_else(
+    world: World, clock: Clock, subject: str
+) -> None:
+    gone = waiting(world, MemberSpec(MemberKind.EVENT, type="order.paid", subject=subject), seconds=10)
+    clock.shift(11)
+    waits.expire_due(gone)
+    since = facts.read().now
+    clock.shift(1)
+    assert events.receive(world.caller, paid("e1")).status == "kept"
+    own = waiting(world, MemberSpec(MemberKind.EVENT, type="order.paid", subject="order/17", since=since))
+    assert world.head(own).status == "waking" and deliveries(world, own) == 1
+
+
+def test_an_event_is_late_for_as_long_as_events_are_kept(world: World, clock: Clock) -> None:
+    subjectless = (waiting(world, MemberSpec(MemberKind.EVENT, type="order.packed"), seconds=10), "")
+    for run_id, subject in ((waiting(world, seconds=10), "order/17"), subjectless):
+        clock.shift(11)
+        waits.expire_due(run_id)
+        kind = "order.paid" if subject else "order.packed"
+        for shift, status in ((7 * 86_400 - 5, "late"), (10, "kept")):
+            clock.shift(shift)
+            sent = EventSpec("https://shop.example", f"{kind}-{status}", kind, subject)
+            assert events.receive(world.caller, sent).status == status
+
+
 def test_an_event_that_matched_a_wait_which_has_gone_is_there_for_the_next(world: World, clock: Clock) -> None:
     first = waiting(world, seconds=10)
     lost = WaitMember.objects.of(world.tenant).get(run_id=first)

@@ -66,6 +66,19 @@ def test_a_look_again_shows_what_moved_and_brings_the_receipt_of_it(world: World
     assert votes(request) == [(world.alice.pk, "approve")]
 
 
+def test_a_card_tells_an_edit_that_matters_from_one_that_does_not(world: World, shop: Shop, clock: Clock) -> None:
+    register(world, shop, "payments", ("/total",))
+    request = ask(world, order={"total": 7, "note": "leave at the door"})
+    for version, total, note, told, untold in (
+        ("2", 7, "ring twice", "What matters of it is as it was when proposed", "Changed since"),
+        ("3", 8, "ring twice", "Moved of what matters: total", "is as it was"),
+    ):
+        clock.shift(60)
+        shop.version, shop.order = version, {"total": total, "note": note}
+        answer = look(world, request).content.decode()
+        assert told in answer and untold not in answer and "It was version v1 then." in answer
+
+
 def test_looks_within_two_seconds_ask_once(world: World, shop: Shop, clock: Clock) -> None:
     request = ask(world, order={})
     clock.shift(60)

@@ -12,11 +12,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
 
 import httpx2 as httpx
 from pydantic_core import to_jsonable_python
 
 from resumeapp_client.clocks import monotonic
+from resumeapp_client.errors import RequestDiffers
 from resumeapp_client.records import Permit
 from resumeapp_client.wire import encode, traceparent
 
@@ -93,6 +95,7 @@ class Call(Protocol):
 class TargetHttp:
     """One request to the target under one permit: with the ledger's key, the precondition and the time limits; never repeated.
 
+    Its body is the permitted request, whatever wraps the call. `transformed=True` says that this call sends the same in another form on purpose.
     `gone` says that the run was lost meanwhile: then nothing is sent either.
     """
 
@@ -125,7 +128,7 @@ class TargetHttp:
         return self.request("PATCH", url, **options)
 
     def delete(self, url: str, **options: Any) -> Reply:
-        """DELETE without a body."""
+        """DELETE without a body: it says so with `transformed=True` where the permitted request isn't empty."""
         return self.request("DELETE", url, **{"content": b"", **options})
 
     def request(
@@ -137,8 +140,13 @@ class TargetHttp:
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         params: Mapping[str, str] | None = None,
+        transformed: bool = False,
     ) -> Reply:
-        """Send once and read the whole reply. Raises CallFailed for everything but a 2xx whose body is what it says it is."""
+        """Send once and read the whole reply. Raises CallFailed for everything but a 2xx whose body is what it says it is.
+
+        `url` is a path below the target's address. Raises RequestDiffers, with nothing sent, where it isn't, or where body or query say something
+        else than the permitted request and the call doesn't say `transformed`.
+        """
         if self._used:
             raise RuntimeError("one permit is for one request; propose a second effect for a second call")
         self._used = True
@@ -147,6 +155,7 @@ class TargetHttp:
         if content is None:
             content = encode(self._permit.request if json is _UNSET else json)
             sent.setdefault("content-type", "application/json")
+        self._check_permitted(url, content, params, transformed)
         try:
             reply = self._exchange(method, url, content, sent, params)
         except _TooLate as late:
@@ -159,6 +168,31 @@ class TargetHttp:
         self._judge(reply)
         self.verdict = None
         return reply
+
+    def _check_permitted(self, url: str, content: bytes, params: Mapping[str, str] | None, transformed: bool) -> None:
+        """What was approved is what is sent, whatever has rewritten it on its way here."""
+        split = urlsplit(url)
+        if split.scheme or split.netloc or ".." in unquote(split.path).split("/"):
+            raise self._differs(
+                "the address isn't a path below the target's", "Call the effect's own target, by its path."
+            )
+        wanted = self._permit.request
+        same = content == encode(wanted) or (not content and not wanted)
+        if (same and not params and not split.query) or (transformed and not self._permit.verbatim):
+            return
+        if transformed:
+            raise self._differs(
+                "this target is asked by sending the permitted request again, so that the call must be that request",
+                "Send it as it is: http.post(path) does.",
+            )
+        raise self._differs(
+            "body or query isn't the permitted request",
+            "Propose what is to be sent, or say transformed=True where the call only puts it in the target's form.",
+        )
+
+    def _differs(self, reason: str, remedy: str) -> RequestDiffers:
+        self.verdict = Report("failed", "not_dispatched", why=reason)
+        return RequestDiffers("request-differs", reason, remedy)
 
     def _headers(self, given: Mapping[str, str] | None) -> dict[str, str]:
         sent = {name.lower(): value for name, value in (given or {}).items()}
@@ -259,6 +293,8 @@ def make(call: Call, http: TargetHttp, permit: Permit) -> Report:
         return _success(returned, http)
     except CallFailed as failed:
         return http.verdict or failed.report
+    except RequestDiffers:
+        raise  # A fault of the agent's code: it is settled as not dispatched, and then seen.
     except Exception as error:
         log.warning("the call of attempt %d raised %s; its outcome is unknown", permit.attempt, type(error).__name__)
         return Report("unknown", why=type(error).__name__)

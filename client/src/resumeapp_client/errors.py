@@ -36,6 +36,10 @@ class EffectDiffers(ResumeappError):
     """An effect of this name is recorded with other content; `facts` has `recorded` and `proposed`."""
 
 
+class RequestDiffers(ResumeappError):
+    """A call was about to send something else than what was permitted. Nothing was sent; the effect failed as not dispatched."""
+
+
 class EffectsUnaccounted(ResumeappError):
     """After a re-claim an effect was neither performed, withdrawn nor accepted."""
 

@@ -274,7 +274,7 @@ class Holding:
         try:
             report = make(call, http, permit)
         except BaseException:
-            self._settle(effect, permit.attempt, Report("unknown"))
+            self._settle(effect, permit.attempt, http.verdict or Report("unknown"))
             raise
         finally:
             self.http = None

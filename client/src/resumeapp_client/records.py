@@ -163,7 +163,9 @@ class Directive(Record):
 
 
 class Permit(Record):
-    """Leave for one call: sent by `send_by`, answered by `answer_by` (monotonic deadlines beside them), with `key` and `precondition`."""
+    """Leave for one call: sent by `send_by`, answered by `answer_by` (monotonic deadlines beside them), with `key` and `precondition`.
+
+    `verbatim` where the ledger may send the request itself, to ask what became of the call: it must have been sent as it is."""
 
     attempt: int
     key: str
@@ -171,6 +173,7 @@ class Permit(Record):
     answer_by: datetime
     precondition: str | dict[str, str] | None = None
     request: Any = None
+    verbatim: bool = False
     send_before: float = 0.0
     answer_before: float = 0.0
 

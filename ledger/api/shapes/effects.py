@@ -110,6 +110,7 @@ class EffectJSON(BaseModel):
     reference: str
     result: Any
     due_at: str | None
+    trace: str | None = Field(description="The W3C trace id of the call that proposed it.")
     request: Any
 
 
@@ -133,6 +134,9 @@ class PermitJSON(BaseModel):
     answer_by: str
     precondition: str
     request: Any
+    verbatim: bool = Field(
+        description="The call must send `request` as it is: the target is asked what became of it by sending that again."
+    )
 
 
 class PermitAnswer(BaseModel):
@@ -165,6 +169,7 @@ class Shown(Protocol):
     accepted: bool
     reference: str
     due_at: datetime | None
+    trace: UUID | None
 
 
 def effect_json(row: Any, target: str, request: bytes | None, result: bytes | None) -> dict[str, Any]:
@@ -189,5 +194,6 @@ def effect_json(row: Any, target: str, request: bytes | None, result: bytes | No
         "reference": shown.reference,
         "result": stored(result),
         "due_at": shown.due_at,
+        "trace": shown.trace and shown.trace.hex,
         "request": stored(request),
     }

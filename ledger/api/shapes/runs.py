@@ -93,6 +93,7 @@ class RunJSON(BaseModel):
     created_at: str
     moved_at: str
     attributes: dict[str, Any] | None = None
+    trace: str | None = Field(default=None, description="The W3C trace id of the call that started it.")
     explanation: ExplanationJSON | None = None
 
 
@@ -121,6 +122,7 @@ def run_json(run: Run, told: Explanation | None = None) -> dict[str, Any]:
         "created_at": run.created_at,
         "moved_at": head.moved_at,
         "attributes": run.attributes,
+        "trace": run.trace and run.trace.hex,
         "explanation": told and {"sentence": told.sentence, "items": [_item_json(item) for item in told.items]},
     }
 
@@ -141,6 +143,7 @@ def started_json(started: Started) -> dict[str, Any]:
         "created_at": run["created_at"],
         "moved_at": head["moved_at"],
         "attributes": run["attributes"],
+        "trace": run["trace"] and run["trace"].hex,
         "explanation": None,
     }
 

@@ -144,6 +144,7 @@ class EffectRow:
     answer_by: datetime | None
     proposed_at: datetime
     settled_at: datetime | None
+    trace: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class PermitAsk:
     """What a permit is decided from beside the run's view: earlier permits of the effect, newest first; the newest observation of its resource, and
     whether that was made for this very call; how long a permit may wait to be sent; the key behind the call; what the people's side says against the
     votes behind the grant; who behind the run is no longer active ('' when all are); what counted last of all that was said of the effect; the key's
-    scopes."""
+    scopes; which of the fields that matter have moved in the observation, None where the target names none."""
 
     fence: Fence
     permits: Sequence[PermitRow]
@@ -53,13 +53,14 @@ class PermitAsk:
     inactive: str = ""
     last_word: ReportRow | None = None
     scopes: Collection[str] = ()
+    moved: Sequence[str] | None = None
 
 
 def permit(draft: Draft, view: RunView, effect: EffectRow, ask: PermitAsk) -> tuple[EffectRow, PermitRow, bool]:
     """Give leave for the next attempt, or hand out the same leave again. Answers effect, permit, and whether it is new.
 
     Order of checks: fence; replay; lease; identity; intent; state; clearance; accounting; retention; the subject's integrity; policy; grant;
-    observation.     Raises LedgerError; those in `INCURABLE` are followed by `send_to_wake`.
+    observation. Raises LedgerError; those in `INCURABLE` are followed by `send_to_wake`.
     """
     check_fence(view.head, ask.fence)
     again = _replayed(view, effect, ask)
@@ -224,7 +225,8 @@ def _authority(draft: Draft, view: RunView, effect: EffectRow, doubt: str) -> UU
 
 
 def _check_observed(draft: Draft, view: RunView, effect: EffectRow, target: TargetRow, ask: PermitAsk) -> None:
-    """The resource must have been seen within the target's freshness, as it was when the effect was proposed."""
+    """The resource must have been seen within the target's freshness, as it was when the effect was proposed: in all that matters of it, where its
+    target says what does."""
     if not effect.observed_version:
         return
     seen = ask.seen
@@ -234,13 +236,14 @@ def _check_observed(draft: Draft, view: RunView, effect: EffectRow, target: Targ
             f"the target {target.name} wasn't asked for the resource's version within {target.freshness} s",
             "Ask again: the target is asked first.",
         )
-    if seen.version != effect.observed_version:
+    if seen.version != effect.observed_version and (ask.moved is None or ask.moved):
         raise LedgerError(
             "changed",
             "the target's resource has another version than the one the effect was proposed on",
             "Claim the run again: its wake decides what the change means.",
             recorded=effect.observed_version,
             observed=seen.version,
+            fields=list(ask.moved or ()),
         )
     draft.before(seen.at + timedelta(seconds=target.freshness))
     if ask.seen_now:
@@ -263,7 +266,7 @@ def _write(
         attempt=effect.attempt + 1,
         fence_epoch=ask.fence.epoch,
         fence_count=ask.fence.count,
-        precondition=effect.observed_version,
+        precondition=ask.seen.version if ask.seen is not None and effect.observed_version else "",
         send_by=send_by,
         answer_by=send_by + timedelta(seconds=target.call_limit),
     )

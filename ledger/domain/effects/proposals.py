@@ -36,7 +36,8 @@ LONGEST = {"name": 80, "tool": 120, "tool_digest": 80, "resource": 200}
 
 @dataclass(frozen=True, slots=True)
 class ProposalSpec:
-    """What an agent wants to do. `request` is canonical JSON; `target` a target's name; `call_key` the call's Idempotency-Key."""
+    """What an agent wants to do. `request` is canonical JSON; `target` a target's name; `call_key` the call's Idempotency-Key and
+    `trace` its W3C trace id, which say nothing of what is proposed."""
 
     name: str
     tool: str
@@ -45,6 +46,7 @@ class ProposalSpec:
     request: bytes
     call_key: str | None = None
     tool_digest: str = ""
+    trace: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +216,7 @@ def _insert(
         answer_by=None,
         proposed_at=draft.at,
         settled_at=None,
+        trace=spec.trace,
     )
     draft.body(request)
     draft.insert("effect", **{field: getattr(effect, field) for field in EffectRow.__dataclass_fields__})

@@ -150,7 +150,7 @@ def _meet(
 
 
 def look(draft: Draft, view: RunView, withdraw: Withdraw | None = None) -> bool:
-    """Act on what is due: timers first, then the deadline with its action. True when something was."""
+    """Act on what is due: timers, and a set that was met as it was opened, first, then the deadline with its action. True when something was."""
     wait = view.wait
     if wait is None or wait.state is not SetState.OPEN or view.head.status is not Status.WAITING:
         return False
@@ -162,7 +162,7 @@ def look(draft: Draft, view: RunView, withdraw: Withdraw | None = None) -> bool:
         and member.due_at is not None
         and member.due_at <= draft.at
     }
-    if past and _meet(draft, view, past, None, withdraw):
+    if _meet(draft, view, past, None, withdraw):
         return True
     if draft.at >= wait.deadline:
         _expire(draft, view, [m for m in view.members if m.id not in past], withdraw)

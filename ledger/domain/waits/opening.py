@@ -72,6 +72,8 @@ def open_set(
 ) -> UUID:
     """Open a wait set for a run that the draft has moved to waiting; one that is met already wakes it at once.
 
+    One of the engine's own is opened by a wake, which its draft closes, and a run has one open wake: met already, it is due at once instead, and
+    closes when it is looked at.
     `effects` are those that the members may name, as the same draft leaves them. Raises LedgerError `invalid` or `wrong-state`.
     """
     check(spec, effects, draft.at)
@@ -81,7 +83,8 @@ def open_set(
         _member(draft, view, wait_id, ordinal, member, effects, ask, deadline)
         for ordinal, member in enumerate(spec.members)
     ]
-    closing = verdict(spec.mode, members)
+    met = verdict(spec.mode, members)
+    closing = None if spec.internal else met
     state, cause = (SET.step(SetState.OPEN, closing[0]), closing[1]) if closing else (SetState.OPEN, "")
     draft.insert(
         "wait_set",
@@ -94,7 +97,7 @@ def open_set(
         cause=cause,
         deadline=deadline,
         on_deadline=spec.on_deadline,
-        due_at=due(deadline, members),
+        due_at=draft.at if met else due(deadline, members),
         opened_at=draft.at,
         closed_at=draft.at if closing else None,
     )

@@ -26,6 +26,7 @@ from ledger.domain.effects import (
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
 from ledger.domain.runs import Fence, Status
+from ledger.domain.targets import replayed
 from ledger.domain.views import RunView
 from ledger.domain.waits.closing import Withdraw
 from ledger.services import committed, facts, keys, writer
@@ -45,6 +46,7 @@ from ledger.services.effects.reading import (
     with_grants,
     words_of,
 )
+from ledger.services.effects.sighted import moved
 from ledger.services.facts import Part
 from ledger.services.ids import new_body
 from ledger.services.packets import EffectFacts
@@ -54,7 +56,8 @@ from ledger.services.views import view_for
 
 @dataclass(frozen=True, slots=True)
 class PermitAnswer:
-    """What the call is to be made with: `request` is the recorded canonical JSON, `precondition` the version to send as If-Match ('' for none)."""
+    """What the call is to be made with: `request` is the recorded canonical JSON, `precondition` the version to send as If-Match ('' for none).
+    `verbatim` where the target is asked by sending that request again."""
 
     effect: EffectRow
     attempt: int
@@ -63,6 +66,7 @@ class PermitAnswer:
     answer_by: datetime
     precondition: str
     request: bytes
+    verbatim: bool
     new: bool
     shown: EffectFacts
     now: datetime
@@ -271,18 +275,21 @@ def permit(caller: Caller, effect_id: UUID, fence: Fence, observation: SeenVersi
 
 
 def _ask(caller: Caller, view: RunView, effect: EffectRow, fence: Fence, observation: SeenVersion | None) -> PermitAsk:
-    recorded = newest_seen(view.extras["seen"])
+    extras = view.extras
+    recorded = newest_seen(extras["seen"], extras["seen_body"])
     now = observation is not None and (recorded is None or observation.at > recorded.at)
+    seen, target = observation if now else recorded, view.targets[effect.target_id]
     return PermitAsk(
         fence=fence,
-        permits=[facts.load(PermitRow, row) for row in view.extras["permits"]],
-        seen=observation if now else recorded,
+        permits=[facts.load(PermitRow, row) for row in extras["permits"]],
+        seen=seen,
         seen_now=now,
         send_within=timedelta(seconds=settings.RESUMEAPP_SEND_BY_SECONDS),
         key_id=caller.key_id,
         inactive=inactive(view),
         last_word=words_of(view).get(effect.id),
         scopes=caller.scopes,
+        moved=None if seen is None else moved(effect, target, seen, extras["bound"], extras["bound_bodies"]),
     )
 
 
@@ -308,6 +315,7 @@ def _permitted(view: RunView, effect: EffectRow, given: PermitRow, change: Chang
         answer_by=given.answer_by,
         precondition=given.precondition,
         request=request.content,
+        verbatim=replayed(view.targets[effect.target_id].lookup),
         new=change is not None,
         shown=shown(view, effect, change),
         now=view.now,

@@ -17,6 +17,7 @@ from ledger.domain.identity import Caller
 from ledger.domain.runs import Fence, check_fence, check_holder
 from ledger.domain.views import RunView
 from ledger.services import committed, facts, permissions
+from ledger.services.effects.sighted import bound_parts, recorded_body
 from ledger.services.facts import Anchor, Part, Row
 from ledger.services.packets import EffectFacts
 from ledger.services.ports import approvals
@@ -72,6 +73,9 @@ def permit_parts(effect_id: UUID, key_id: UUID | None) -> dict[str, Part]:
     observation of the resource."""
     one = (effect_id,)
     runs_agent = f"(SELECT r.agent_id FROM ledger_run r WHERE r.id = {_RUN})"
+    seen = " AND ".join(f"{{0}}.{name} = {_OF.format(name)}" for name in ("target_id", "resource", "run_id"))
+    matters = f"(SELECT g.material FROM ledger_target g WHERE g.id = {_OF.format('target_id')}) <> '[]'"
+    newest = f"SELECT o.body_id FROM ledger_observation o WHERE {seen.format('o')} ORDER BY o.observed_at DESC LIMIT 1"
     return {
         "asking_key": Part("api_key", "t.id = %s", (key_id,), many=True),
         "agents": Part(
@@ -84,15 +88,9 @@ def permit_parts(effect_id: UUID, key_id: UUID | None) -> dict[str, Part]:
         **content_parts(effect_id),
         **last_word(effect_id),
         "usable": Part("grant", "t.subject_id = %s AND t.state IN ('live', 'used')", one, many=True),
-        "seen": Part(
-            "observation",
-            f"t.target_id = {_OF.format('target_id')} AND t.resource = {_OF.format('resource')}"
-            f" AND t.run_id = {_OF.format('run_id')}",
-            one * 3,
-            many=True,
-            order="t.observed_at DESC",
-            limit=1,
-        ),
+        "seen": Part("observation", seen.format("t"), one * 3, many=True, order="t.observed_at DESC", limit=1),
+        "seen_body": Part("body", f"{matters} AND t.id = ({newest})", one * 4, many=True),
+        **bound_parts("e.id = %s", effect_id),
     }
 
 
@@ -156,12 +154,13 @@ def body_of(rows: Sequence[Row], body_id: UUID) -> Body | None:
     return Body(row["id"], row["salt"], row["content"], row["media"])
 
 
-def newest_seen(rows: Sequence[Row]) -> SeenVersion | None:
-    """The newest of the observations read."""
+def newest_seen(rows: Sequence[Row], bodies: Sequence[Row]) -> SeenVersion | None:
+    """The newest of the observations read, with its content where that was read."""
     if not rows:
         return None
     row = rows[0]
-    return SeenVersion(row["target_id"], row["resource"], row["version"], row["observed_at"], row["source"])
+    body = recorded_body(row, bodies)
+    return SeenVersion(row["target_id"], row["resource"], row["version"], row["observed_at"], row["source"], body)
 
 
 def with_grants(view: RunView, rows: Sequence[Row]) -> RunView:
