@@ -54,6 +54,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "tenant.open": ("Tenant opened", "open"),
     "agent.add": ("Agent added", "open"),
     "agent.deactivate": ("Agent deactivated", "closed"),
+    "agent.reactivate": ("Agent reactivated", "open"),
     "key.issue": ("Key issued", "live"),
     "key.revoke": ("Key revoked", "revoked"),
     "key.rotate": ("Key replaced", "live"),

@@ -23,7 +23,7 @@ from approvals.services.pieces import HIDDEN, MANY, Cursor, Fact, Item, Page, bo
 from approvals.services.run_lists import seen_by
 from approvals.templatetags.console import absolute
 from approvals.templatetags.console import visible_text as shown
-from ledger.domain.effects import EffectRow, EffectState, ReportKind, TargetRow, horizon
+from ledger.domain.effects import OPEN, EffectRow, EffectState, ReportKind, TargetRow, horizon
 from ledger.domain.identity import Verb
 from ledger.domain.phrases import words
 from ledger.models import Body, Effect, EffectReport, RunHead, Tenant, User, WorkflowType
@@ -278,8 +278,17 @@ def _situation(effect: Effect, head: RunHead) -> str:
     elif state is EffectState.COMMITTED and effect.result_id is not None:
         what = "It was done. The run has its result and nothing is sent again."
     if effect.disputed:
-        what = "It was recorded as done, and newer evidence says otherwise. The record keeps both."
+        what = _twice(effect) or "It was recorded as done, and newer evidence says otherwise. The record keeps both."
     return f"{what} {_RUNS[head.status]}"
+
+
+def _twice(effect: Effect) -> str:
+    """A dispute of a call that was sent again, to a target that can't know that it is the same one."""
+    if effect.attempt < 2 or effect.target.keyed:
+        return ""
+    return (
+        "It may have happened twice: what is told of one attempt doesn't fit what was held when the next was allowed."
+    )
 
 
 def _facts(tenant: Tenant, effect: Effect, amount: str, payloads: bool) -> tuple[Fact, ...]:
@@ -343,7 +352,7 @@ def choices(effect: Effect) -> tuple[Choice, ...]:
     )
     if effect.state == EffectState.UNKNOWN:
         return done, replace(absent, possible_from=_arrives_until(effect)), refused
-    if effect.disputed:
+    if effect.disputed and effect.state not in OPEN:
         closes = "The dispute is over, and what waits for it goes on. Nothing is sent again."
         return replace(done, causes=closes), replace(absent, causes=closes)
     if effect.state == EffectState.FAILED and effect.attempt:

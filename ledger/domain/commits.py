@@ -8,6 +8,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from ledger.domain import effects, waits, wakes
+from ledger.domain.authority import void_grant
 from ledger.domain.canonical import Body
 from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, insert_checkpoint
 from ledger.domain.drafts import Draft
@@ -189,8 +190,12 @@ def _wait(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withd
 
 def _end(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withdraw, instance_id: UUID) -> None:
     effects.check_closed(view)
-    for effect in proposed(view):
+    left = proposed(view)
+    for effect in left:
         effects.withdraw(draft, view, effect, effects.WithdrawCause.SUPERSEDED)
+    for grant in view.grants:
+        if grant.subject_id not in {effect.id for effect in left}:
+            void_grant(draft, grant, "superseded")
     withdraw("superseded")
     end_ownership(draft, view)
     to_status(draft, view, "complete" if commit.next.kind is NextKind.COMPLETE else "fail")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -194,7 +195,9 @@ def _effects(
     spec: CommitSpec,
     observations: Mapping[tuple[str, str], SeenVersion],
 ) -> RunView:
-    """Settles first, then withdrawals, then proposals: a proposal may replace what was just withdrawn. Each by the rule of its own verb."""
+    """Settles first, then withdrawals, then proposals, which find what the others left. Each by the rule of its own verb."""
+    _check_once(view, [effect_id for effect_id, _ in spec.settle], "settle")
+    _check_once(view, spec.withdraw, "withdraw")
     for effect_id, said in spec.settle:
         effect = _known(view, effect_id)
         if effects.repeated(view, effect, said, spec.fence, caller.actor) is None:
@@ -205,6 +208,16 @@ def _effects(
     for proposal in spec.propose:
         view = view.having(effects.propose_in(draft, view, proposal, observed(observations, proposal)))
     return view
+
+
+def _check_once(view: RunView, effect_ids: Sequence[UUID], field: str) -> None:
+    """An effect is settled, or withdrawn, once in a commit. Raises LedgerError `invalid`."""
+    for effect_id, times in Counter(effect_ids).items():
+        if times > 1:
+            name = effect.name if (effect := view.effect(effect_id)) else str(effect_id)
+            raise LedgerError(
+                "invalid", f"the effect {name} stands {times} times in {field}", "Name each effect once in a commit."
+            )
 
 
 def _known(view: RunView, effect_id: UUID) -> EffectRow:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Permission
 
 from ledger.domain.errors import LedgerError
-from ledger.domain.identity import Caller, Verb
+from ledger.domain.identity import ALL, Caller, Scope, Verb
 from ledger.models import JournalEntry, TenantHead, User
-from ledger.services import identity, permissions
+from ledger.services import identity, keys, permissions
 from tests.services.conftest import People
 
 
@@ -90,6 +91,7 @@ def test_every_change_of_people_moves_the_tenants_version_once(people: People) -
         lambda: identity.leave(people.admin, people.bob),
         lambda: identity.join(people.admin, people.bob),
         lambda: identity.deactivate_agent(people.admin, people.agent_id),
+        lambda: identity.reactivate_agent(people.admin, people.agent_id),
     ]
     for act in acts:
         before = version(people)
@@ -159,3 +161,17 @@ def test_a_name_that_is_taken_is_refused_clearly(people: People) -> None:
     with pytest.raises(LedgerError) as refusal:
         identity.add_person(people.admin, people.alice.email.upper(), "Alice again")
     assert "person with this e-mail" in refusal.value.reason
+
+
+def test_an_agent_that_was_deactivated_can_work_again_under_its_key(people: People) -> None:
+    key = identity.issue_key(people.admin, "again", (Scope.RUNS_READ,), workflows=(ALL,), agent_id=people.agent_id)
+    identity.deactivate_agent(people.admin, people.agent_id)
+    with pytest.raises(LedgerError, match="unauthenticated"):
+        keys.authenticate(f"Bearer {key.secret}")
+    identity.reactivate_agent(people.admin, people.agent_id)
+    assert keys.authenticate(f"Bearer {key.secret}").agent_id == people.agent_id
+    before = version(people)
+    identity.reactivate_agent(people.admin, people.agent_id)
+    assert version(people) == before, "nothing is written of what is so already"
+    with pytest.raises(LedgerError, match="not-found"):
+        identity.reactivate_agent(people.admin, uuid4())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ledger.domain import handoffs, waits, wakes
 from ledger.domain.drafts import Draft
-from ledger.domain.effects.base import EffectRow, EffectState
+from ledger.domain.effects.base import EffectRow, EffectState, move
 from ledger.domain.runs import ENDED, Status, end_ownership, to_status
 from ledger.domain.waits.closing import Withdraw
 from ledger.domain.waits.rows import SetState
@@ -21,11 +21,11 @@ def settled(
 ) -> None:
     """An effect left `unknown`, an accepted one came to its end, or a dispute did: whoever waits for it goes on, and its handoff is withdrawn.
 
-    That a run ended on a wrong outcome stays with a person, unless a person said so (`by_person`).
+    A dispute that goes on keeps its handoff. That a run ended on a wrong outcome stays with a person, unless a person said so (`by_person`).
     """
     waits.meet(draft, view, effect_id=effect.id, outcome=str(effect.state), withdraw=withdraw)
     handoff = view.handoff_on(effect.id)
-    if handoff is None:
+    if handoff is None or effect.disputed:
         return
     wrong = handoff.reason == handoffs.CONTRADICTED and effect.state is EffectState.COMMITTED
     if by_person or not wrong:
@@ -44,6 +44,15 @@ def contradicted(draft: Draft, view: RunView, effect: EffectRow, *, blocks: bool
         wakes.queue(draft, view, "effect_unknown")
     elif view.head.status in ENDED:
         handoffs.open_handoff(draft, view, handoffs.CONTRADICTED, effect_id=effect.id, blocks_run=False)
+
+
+def dispute(draft: Draft, view: RunView, effect: EffectRow) -> EffectRow | None:
+    """A recorded outcome is contradicted: it stays, is marked, and a person is asked once."""
+    if effect.disputed or effect.held == EffectState.FAILED:
+        return None
+    moved = move(draft, effect, disputed=True)
+    contradicted(draft, view, moved)
+    return moved
 
 
 def to_person(draft: Draft, view: RunView, effect: EffectRow, reason: str, event: str) -> bool:

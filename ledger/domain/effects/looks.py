@@ -11,6 +11,7 @@ from ledger.domain.canonical import Body
 from ledger.domain.drafts import Draft
 from ledger.domain.effects.base import (
     MACHINE,
+    OPEN,
     EffectRow,
     EffectState,
     FailCause,
@@ -22,7 +23,7 @@ from ledger.domain.effects.base import (
     move,
     report,
 )
-from ledger.domain.effects.endings import contradicted, settled, to_person
+from ledger.domain.effects.endings import dispute, settled, to_person
 from ledger.domain.effects.permits import barred
 from ledger.domain.effects.settles import committed, reopened, unknown
 from ledger.domain.errors import LedgerError
@@ -236,15 +237,6 @@ def _disputed(asked: _Asked) -> EffectRow | None:
     return dispute(asked.draft, asked.view, asked.effect)
 
 
-def dispute(draft: Draft, view: RunView, effect: EffectRow) -> EffectRow | None:
-    """A recorded outcome is contradicted: it stays, is marked, and a person is asked once."""
-    if effect.disputed or effect.held == EffectState.FAILED:
-        return None
-    moved = move(draft, effect, disputed=True)
-    contradicted(draft, view, moved)
-    return moved
-
-
 def begin_replay(draft: Draft, view: RunView, effect: EffectRow) -> None:
     """Record that the identical request is about to be sent again as a look-up, at a target that declares that it answers the first result.
 
@@ -330,7 +322,7 @@ def _judge(
     draft: Draft, view: RunView, effect: EffectRow, judged: Judged, withdraw: Withdraw | None
 ) -> EffectRow | None:
     reference = judged.reference or effect.reference
-    if effect.disputed:
+    if effect.disputed and effect.state not in OPEN:
         return _resolved(draft, view, effect, judged, withdraw)
     if effect.state is EffectState.UNKNOWN:
         if judged.outcome is EffectState.FAILED:

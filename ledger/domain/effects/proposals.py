@@ -127,7 +127,7 @@ def _check_same(recorded: EffectRow, spec: ProposalSpec, target: TargetRow, know
         raise LedgerError(
             "effect-differs",
             f"the effect {recorded.name} is recorded with other content ({', '.join(differs[:5])})",
-            "Withdraw it if it is proposed, or take its recorded outcome with accept; another act needs another name.",
+            _REMEDY.get(recorded.state, "Take its recorded outcome with accept; another act needs another name."),
             effect=str(recorded.id),
             state=str(recorded.state),
             key=recorded.key,
@@ -135,6 +135,15 @@ def _check_same(recorded: EffectRow, spec: ProposalSpec, target: TargetRow, know
             offered=known.commitment_of(spec.request).hex() if known else "",
             differs=differs[:20],
         )
+
+
+_REMEDY = {
+    EffectState.PROPOSED: "Perform it as it is recorded, or withdraw it and propose the other act under another name.",
+    EffectState.WITHDRAWN: "A withdrawn effect keeps its name: propose the other act under another one.",
+    EffectState.IN_FLIGHT: "Settle it first; another act needs another name.",
+    EffectState.UNKNOWN: "Its outcome is being looked for; another act needs another name.",
+}
+"""What to do about other content under a name, by what became of the recorded effect."""
 
 
 def _paths(known: Body | None, offered: bytes) -> list[str]:

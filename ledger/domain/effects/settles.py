@@ -23,7 +23,7 @@ from ledger.domain.effects.base import (
     move,
     report,
 )
-from ledger.domain.effects.endings import contradicted, settled
+from ledger.domain.effects.endings import contradicted, dispute, settled
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Fence, Status
 from ledger.domain.waits.closing import Withdraw
@@ -155,9 +155,18 @@ def _evidence(asked: _Report) -> EffectRow | None:
     return None
 
 
+def _twice(asked: _Report) -> EffectRow | None:
+    """An earlier attempt was held to be absent and has been carried out after all, at a target that takes each attempt for a call of its own."""
+    effect, spec = asked.effect, asked.spec
+    again = spec.outcome in APPLIED and spec.attempt < effect.attempt
+    if not again or asked.view.targets[effect.target_id].keyed:
+        return None
+    return dispute(asked.draft, asked.view, effect)
+
+
 def _in_flight(asked: _Report) -> EffectRow | None:
     if not asked.holder:
-        return None
+        return _twice(asked)
     draft, effect, spec = asked.draft, asked.effect, asked.spec
     reference = spec.reference or effect.reference
     if spec.outcome is Settled.COMMITTED:
@@ -203,6 +212,7 @@ _TABLE: Mapping[EffectState, Callable[[_Report], EffectRow | None]] = {
     EffectState.IN_FLIGHT: _in_flight,
     EffectState.UNKNOWN: _unknown,
     EffectState.FAILED: _failed,
+    EffectState.COMMITTED: _twice,
 }
 
 

@@ -159,6 +159,19 @@ def _check_member(
             "Wait for its outcome, or take it.",
             state=str(state),
         )
+    elif member.kind is MemberKind.EFFECT:
+        _check_outcome(member, effects[member.effect])
+
+
+def _check_outcome(member: MemberSpec, effect: EffectRow) -> None:
+    """Nobody performs a proposed effect while its run waits, so that its outcome would never come."""
+    if effect.state == PROPOSED:
+        raise LedgerError(
+            "wrong-state",
+            f"the effect {member.effect[:80]!r} is only proposed: nobody performs it while the run waits",
+            "Wait for its approval, or perform it first and wait for its outcome then.",
+            state=PROPOSED,
+        )
 
 
 def _askable(effect: EffectRow, asked_by_engine: bool) -> bool:

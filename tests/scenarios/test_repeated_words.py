@@ -1,0 +1,139 @@
+"""What is said twice, late, or of a call that was made twice: nothing of it is lost, and nobody has leave that nobody can use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ledger.engine import sweep
+from ledger.models import Effect, Grant, Handoff
+from ledger.services import leases
+from tests.clock import Clock
+from tests.scenarios.story import PAY, Story, waiting
+from tests.world import World
+
+ALLOW = ({"tool": "*", "verdict": "allow"},)
+WIRE = {**PAY, "name": "wire", "tool": "wires.send", "target": "wires", "resource": ""}
+GO_ON = {"kind": "go_on", "transition": "issue"}
+
+
+def issuing(story: Story, world: World, *propose: dict[str, Any]) -> None:
+    """In a worker's hands, cleared for what the policy allows."""
+    world.policy(ALLOW)
+    story.begin()
+    story.commit(GO_ON, propose=list(propose))
+    assert story.wake() == "resume"
+    story.claim("1")
+
+
+def wired_again(story: Story, world: World, clock: Clock) -> tuple[str, dict[str, Any]]:
+    """A wire whose first worker fell silent, which a person found unsent, and which a second worker sends: its id, the first packet."""
+    issuing(story, world, WIRE)
+    first, effect = story.packet, story.effect("wire")
+    story.permit(effect["id"])
+    clock.shift(100)
+    leases.lapse(story.run_id)
+    sweep.sweep(1_000)
+    story.judge(effect["id"], "confirmed_absent")
+    sweep.sweep(1_000)
+    story.claim("1")
+    assert story.permit(effect["id"])["permit"]["attempt"] == 2
+    return effect["id"], first
+
+
+@pytest.mark.parametrize("order", ["before the second worker's report", "after it"])
+def test_both_of_two_attempts_were_carried_out_at_a_target_without_keys_and_a_person_is_told(
+    story: Story, world: World, clock: Clock, order: str
+) -> None:
+    effect_id, first = wired_again(story, world, clock)
+    acts = [
+        lambda: story.settle(effect_id, "committed", packet=first, reference="wire-1"),
+        lambda: story.settle(effect_id, "committed", attempt=2, reference="wire-2"),
+    ]
+    for act in acts if order.startswith("before") else reversed(acts):
+        act()
+    effect = Effect.objects.of(world.tenant).get(pk=effect_id)
+    assert (effect.state, effect.disputed, effect.reference) == ("committed", True, "wire-2")
+    handoff = Handoff.objects.of(world.tenant).get(run_id=story.run_id, state="open")
+    assert (handoff.reason, str(handoff.effect_id)) == ("effect-disputed", effect_id)
+    assert story.commit("complete", status=409)["code"] == "effects-open"
+    assert story.intact()
+
+
+def test_a_call_that_is_out_again_takes_no_verdict_on_its_dispute_yet(story: Story, world: World, clock: Clock) -> None:
+    effect_id, first = wired_again(story, world, clock)
+    story.settle(effect_id, "committed", packet=first, reference="wire-1")
+    assert "may have happened twice" in story.judge(effect_id, "committed", status=409)
+    story.settle(effect_id, "committed", attempt=2, reference="wire-2")
+    assert Effect.objects.of(world.tenant).get(pk=effect_id).disputed
+    story.judge(effect_id, "committed", "wire-1 and wire-2")
+    assert not Effect.objects.of(world.tenant).get(pk=effect_id).disputed
+    assert not Handoff.objects.of(world.tenant).filter(run_id=story.run_id, state="open").exists()
+
+
+def test_two_attempts_under_one_key_are_one_call(story: Story, world: World, clock: Clock) -> None:
+    issuing(story, world, PAY)
+    first, effect = story.packet, story.effect("pay")
+    story.permit(effect["id"])
+    story.settle(effect["id"], "failed", cause="throttled")
+    story.permit(effect["id"])
+    story.settle(effect["id"], "committed", attempt=2, reference="r-1")
+    story.settle(effect["id"], "committed", packet=first, reference="r-1")
+    assert not Effect.objects.of(world.tenant).get(pk=effect["id"]).disputed
+
+
+@pytest.mark.parametrize("field", ["settle", "withdraw"])
+def test_an_effect_that_stands_twice_in_a_commit_is_refused_by_its_name(story: Story, world: World, field: str) -> None:
+    issuing(story, world, PAY)
+    effect_id = story.effect("pay")["id"]
+    if field == "settle":
+        story.permit(effect_id)
+    twice = {
+        "settle": [{"effect": effect_id, "attempt": 1, "outcome": "committed", "reference": "r-1"}] * 2,
+        "withdraw": [effect_id] * 2,
+    }
+    document = story.commit("complete", status=422, **{field: twice[field]})
+    assert document["code"] == "invalid" and "pay" in document["detail"] and field in document["detail"]
+    assert story.effect("pay")["state"] == ("in_flight" if field == "settle" else "proposed") and story.intact()
+
+
+def test_leave_that_was_given_again_for_a_failed_call_ends_with_its_run(story: Story, world: World) -> None:
+    effect = story.ask()
+    story.approve()
+    story.wake()
+    story.claim("1")
+    story.permit(effect["id"])
+    story.settle(effect["id"], "failed", cause="throttled")
+    story.post(f"/runs/{story.run_id}/release", {"fence": story.packet["fence"]})
+    story.move_order()
+    assert story.wake() == "ask_again"
+    story.approve(world.bob)
+    assert story.wake() == "resume"
+    story.claim("1")
+    assert story.commit("complete")["status"] == "completed"
+    states = (
+        Grant.objects.of(world.tenant)
+        .filter(run_id=story.run_id)
+        .order_by("approved_at")
+        .values_list("state", flat=True)
+    )
+    assert "live" not in states and states.last() == "voided"
+    assert "Take the approval back" not in story.card(world.bob)
+
+
+def test_nobody_waits_for_the_outcome_of_what_nobody_performs(story: Story, world: World) -> None:
+    world.policy(ALLOW)
+    story.begin()
+    document = story.commit(waiting({"kind": "effect", "effect": "pay"}), propose=[PAY], status=409)
+    assert document["code"] == "wrong-state" and "proposed" in document["detail"]
+
+
+def test_a_withdrawn_effect_keeps_its_name_and_the_refusal_says_so(story: Story, world: World) -> None:
+    issuing(story, world, PAY)
+    effect_id = story.effect("pay")["id"]
+    other = {**PAY, "request": {**PAY["request"], "amount_minor": 1}}
+    told = story.commit(GO_ON, propose=[other], status=409)
+    assert told["code"] == "effect-differs" and "under another name" in told["remedy"]
+    told = story.commit(GO_ON, withdraw=[effect_id], propose=[other], status=409)
+    assert told["code"] == "effect-differs" and told["remedy"].startswith("A withdrawn effect keeps its name")
