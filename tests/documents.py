@@ -66,5 +66,6 @@ def target_row(target_id: UUID, name: str, base_url: str, at: datetime, lookup: 
         "lookup": None,
         "observe": None,
         "material": [],
+        "guaranteed_at": at,
         "created_at": at,
     }

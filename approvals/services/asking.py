@@ -98,7 +98,8 @@ class People:
         rules.withdraw(draft, view, effect_ids, cause)
 
     def still_good(self, grant: GrantRow, view: RunView) -> str:
-        """Would the votes behind a grant, of those who still may vote, still make the quorum? '' or why not."""
+        """Would the votes behind a grant, of those who still may vote, still make the quorum, for the target as it was when they were asked? '' or
+        why not."""
         if grant.request_id is None:
             return ""
         of = (grant.request_id, grant.revision)
@@ -106,6 +107,9 @@ class People:
         revision = next((row for row in revisions if (row["request_id"], row["number"]) == of), None)
         if revision is None:
             return "request-missing"
+        effect = view.effect(grant.subject_id)
+        if effect is not None and view.targets[effect.target_id].guaranteed_at > revision["opened_at"]:
+            return "target-changed"
         votes = [row for row in view.extras["granted_votes"] if (row["request_id"], row["revision"]) == of]
         voters = {row["voter_id"] for row in votes if row["choice"] == Choice.APPROVE}
         groups = standing.groups_of(voters - excluded(view), view.head.workflow_id, view.run.tenant_id)

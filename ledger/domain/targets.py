@@ -141,6 +141,19 @@ ASKED_BY = (
 )
 """What a look-up of a call rests on: where the target is, how it is asked, and what its silence means."""
 
+APPROVED_ON = (
+    "kind",
+    "base_url",
+    "private",
+    "keyed",
+    "first_result_replayed",
+    "key_retention",
+    "lookup",
+    "observe",
+    "material",
+)
+"""What leave for a call rests on: where it goes, whether it can be repeated, found again and watched. It is asked for anew when that changes."""
+
 
 def check_not_in_use(changed: Collection[str], open_calls: int) -> None:
     """A call that may have happened is looked up where and as it was made: asked elsewhere it would be found absent, and made a second time.

@@ -10,7 +10,8 @@ from ledger.models.base import Record, record_id, within
 
 
 class Target(Record):
-    """A system outside, with what it guarantees. Times are in seconds."""
+    """A system outside, with what it guarantees. Times are in seconds. `guaranteed_at` is since when it has the address and the guarantees that
+    people's leave rests on."""
 
     RECORD = "target"
     COMMITTED = frozenset({"base_url", "lookup", "observe", "material"})
@@ -29,6 +30,7 @@ class Target(Record):
     lookup = models.JSONField(null=True)
     observe = models.JSONField(null=True)
     material = models.JSONField(default=list)
+    guaranteed_at = models.DateTimeField()
     created_at = models.DateTimeField()
 
     class Meta(Record.Meta):

@@ -230,22 +230,23 @@ def add_agent(caller: Caller, name: str, owner: User) -> UUID:
 @writes(moves="Agent active → inactive.", twice=NO_ENTRY)
 def deactivate_agent(caller: Caller, agent_id: UUID) -> None:
     """From now on none of the agent's keys is taken."""
-    _set_agent(caller, agent_id, "agent.deactivate", False)
+    with administration.act(caller, "agent.deactivate") as draft:
+        _set_agent(draft, caller, agent_id, active=False)
 
 
 @writes(moves="Agent inactive → active.", twice=NO_ENTRY)
 def reactivate_agent(caller: Caller, agent_id: UUID) -> None:
     """Take a deactivation back: its keys that are neither revoked nor expired are taken again, and its runs may go on."""
-    _set_agent(caller, agent_id, "agent.reactivate", True)
+    with administration.act(caller, "agent.reactivate") as draft:
+        _set_agent(draft, caller, agent_id, active=True)
 
 
-def _set_agent(caller: Caller, agent_id: UUID, verb: str, active: bool) -> None:
-    with administration.act(caller, verb) as draft:
-        agent = Agent.objects.of(caller.tenant_id).filter(pk=agent_id).first()
-        if agent is None:
-            raise LedgerError("not-found", "there is no such agent here", "Check the id.")
-        if agent.active is not active:
-            draft.move("agent", agent_id, {"active": agent.active}, active=active)
+def _set_agent(draft: Draft, caller: Caller, agent_id: UUID, *, active: bool) -> None:
+    agent = Agent.objects.of(caller.tenant_id).filter(pk=agent_id).first()
+    if agent is None:
+        raise LedgerError("not-found", "there is no such agent here", "Check the id.")
+    if agent.active is not active:
+        draft.move("agent", agent_id, {"active": agent.active}, active=active)
 
 
 @dataclass(frozen=True, slots=True)

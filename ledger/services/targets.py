@@ -30,10 +30,11 @@ def register(caller: Caller, spec: TargetSpec) -> TargetRow:
     with administration.act(caller, "target.register") as draft:
         known = _named(caller.tenant_id, spec.name)
         if known is None:
-            draft.insert("target", id=draft.mint(), created_at=draft.at, **values)
+            draft.insert("target", id=draft.mint(), created_at=draft.at, guaranteed_at=draft.at, **values)
         elif changed := _changed(known, values):
             _check_open(caller.tenant_id, known, changed)
-            draft.move("target", known.id, {"base_url": known.base_url}, **values)
+            since = draft.at if set(changed) & set(rules.APPROVED_ON) else known.guaranteed_at
+            draft.move("target", known.id, {"base_url": known.base_url}, guaranteed_at=since, **values)
     registered = _named(caller.tenant_id, spec.name)
     if registered is None:
         raise LedgerError("not-found", "the target is gone", "Register it again.")

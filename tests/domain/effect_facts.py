@@ -57,6 +57,7 @@ def target(**changes: Any) -> TargetRow:
         lookup={"by": "key"},
         observe={"path": "/orders/{resource}", "version": "etag"},
         material=[],
+        guaranteed_at=datetime(2026, 1, 1, tzinfo=UTC),
     )
     return replace(row, **changes)
 

@@ -14,7 +14,7 @@ from ledger.domain.errors import LedgerError
 from ledger.domain.targets import TargetSpec
 from ledger.models import Target, TenantHead
 from ledger.services import effects, targets, verify
-from tests.documents import LOOKUP, REPLAY, REQUEST
+from tests.documents import LOOKUP, OBSERVE, REPLAY, REQUEST
 from tests.meeting import between_reading_and_writing
 from tests.patience import until
 from tests.services.issuing import PAY, issuing, opened, paying
@@ -72,7 +72,12 @@ def test_what_a_look_up_rests_on_is_not_changed_while_a_call_is_open(
 
 def test_what_no_look_up_rests_on_may_change_meanwhile(world: World) -> None:
     paying(opened(world))
-    assert targets.register(world.admin, spec(freshness=60, call_limit=20, material=("/amount",))).freshness == 60
+    assert (
+        targets.register(
+            world.admin, spec(freshness=60, call_limit=20, material=("/amount",), observe=OBSERVE)
+        ).freshness
+        == 60
+    )
     assert targets.register(world.admin, spec(name="other", base_url="http://127.0.0.1:10")).name == "other"
 
 

@@ -165,6 +165,8 @@ class TargetRow:
     lookup: dict[str, object] | None
     observe: dict[str, object] | None
     material: list[str]
+    guaranteed_at: datetime
+    """Since when it has what leave rests on (`targets.APPROVED_ON`)."""
 
     @property
     def remembers_for(self) -> timedelta:
