@@ -1,0 +1,165 @@
+"""The record's clock jumps, goes back, and changes between winter and summer: what is due comes once, and nothing is left behind."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from structlog.testing import capture_logs
+
+from benchmarks.loader import WORD, golden, load
+from ledger.domain.commits import Next, NextKind
+from ledger.domain.runs import RELEASES_BEFORE_STUCK, comes_round_after
+from ledger.domain.starts import StartSpec
+from ledger.domain.waits import MemberKind, MemberSpec, SetMode, WaitSpec
+from ledger.domain.wakes import PUT_OFF
+from ledger.engine import clocks, sweep
+from ledger.engine import wakes as engine
+from ledger.models import JournalEntry, RunHead, WaitMember, Wake
+from ledger.services import leases, runs, verify, wakes
+from tests.clock import Clock
+from tests.documents import STATE
+from tests.engine.waking import commit, timer
+from tests.world import World
+
+DAY = 86_400
+MANY = {"postgresql": 200, "sqlite": 25}
+
+
+def sleeper(world: World) -> UUID:
+    """A run that sleeps for half an hour, with the word by which copies of it are made."""
+    state = {**STATE, "order": WORD}
+    spec = StartSpec("refund", "1", f"sleep {WORD}", state, {"order": WORD}, "", f"{uuid4()}{WORD}")
+    run_id = runs.start(world.caller, spec).run_id
+    wait = WaitSpec(SetMode.ANY, (MemberSpec(MemberKind.TIMER, timedelta(minutes=30)),), timedelta(days=9))
+    world.commit(world.claim(), Next(NextKind.WAIT, "think", wait), state=state)
+    return run_id
+
+
+def sleepers(world: World) -> list[UUID]:
+    """Runs whose timers are spread over two days and a half from now."""
+    count = MANY[connection.vendor]
+    apart = timedelta(days=2.5) / count
+    if connection.vendor == "postgresql":
+        return load(golden(sleeper(world)), count, shift=lambda number: apart * number).ids
+    made = []
+    for number in range(count):
+        seconds = 1_800 + apart.total_seconds() * number
+        made.append(commit(world, world.claimed_run(), timer(seconds, 9 * DAY)))
+    return made
+
+
+def fired(world: World, among: list[UUID]) -> dict[UUID, int]:
+    """How often each of these runs was told that its time had come."""
+    found = dict.fromkeys(among, 0)
+    entries = JournalEntry.objects.of(world.tenant).filter(stream_id__in=among, verb="wait.due")
+    for run_id in entries.values_list("stream_id", flat=True):
+        found[run_id] += 1
+    return found
+
+
+def fire() -> None:
+    """The sweep's look at waits that are due, and nothing after it."""
+    (waits,) = [each for each in sweep.WAITS if each.name == "waits"]
+    sweep._run(waits, 10_000)
+
+
+def test_waits_fire_once_and_never_early_when_the_clock_jumps_a_day_ahead_and_half_a_day_back(
+    world: World, clock: Clock
+) -> None:
+    among = sleepers(world)
+    sweep.sweep(10_000)
+    clock.shift(DAY)
+    fire()
+    before = fired(world, among)
+    assert 0 < sum(before.values()) < len(among), "their wakes are written, and not yet decided"
+    clock.shift(-DAY / 2)
+    sweep.sweep(10_000)
+    states = RunHead.objects.of(world.tenant).filter(run_id__in=among)
+    assert fired(world, among) == before and not states.filter(status="waking").exists(), "none twice, none left"
+    assert states.filter(status="ready").count() == sum(before.values())
+    clock.shift(3 * DAY)
+    fire()
+    fire()
+    assert set(fired(world, among).values()) == {1}
+    early = [
+        member.run_id
+        for member in WaitMember.objects.of(world.tenant).filter(run_id__in=among)
+        if member.met_at < member.due_at
+    ]
+    assert not early and all(verify.run(run_id).intact for run_id in among[::20])
+
+
+def test_a_clock_that_went_back_is_told_and_what_was_to_happen_at_once_happens(world: World, clock: Clock) -> None:
+    sweep.sweep(10_000)
+    clock.shift(DAY)
+    sweep.sweep(10_000)
+    given_back, dead = world.claimed_run(seconds=30), world.claimed_run(seconds=30)
+    worker = uuid4()
+    world.start_run()
+    alive = world.claim(worker=worker, seconds=30)
+    leases.release(world.caller, given_back.run.id, given_back.fence)
+    checked = commit(world, world.claimed_run(), timer(-1))
+    assert wakes.begin(checked) is not None, "and its checker dies"
+    clock.shift(-DAY / 2)
+    with capture_logs() as told:
+        sweep.sweep(10_000)
+    (jump,) = [entry for entry in told if entry["event"] == "clock_jumped"]
+    assert jump["log_level"] == "error" and jump["seconds"] == pytest.approx(-DAY / 2, abs=60)
+    assert world.head(given_back.run.id).status == "ready" == world.head(checked).status
+    clock.shift(29)
+    leases.heartbeat(world.caller, worker, [(alive.run.id, alive.fence)])
+    clock.shift(2)
+    sweep.sweep(10_000)
+    assert world.head(dead.run.id).status == "ready", "its lease lasted as long as leases do"
+    assert world.head(alive.run.id).status == "running"
+    assert all(verify.run(run_id).intact for run_id in (given_back.run.id, dead.run.id, checked))
+
+
+def test_a_process_that_starts_after_the_clock_went_back_mends_the_same(world: World, clock: Clock) -> None:
+    clock.shift(DAY)
+    given_back, dead = world.claimed_run(), world.claimed_run(seconds=30)
+    leases.release(world.caller, given_back.run.id, given_back.fence)
+    clock.shift(-DAY / 2)
+    clocks.look(clocks.Watch(), 10_000)
+    assert wakes.far(10_000) == [] and given_back.run.id in wakes.due(10_000)
+    assert wakes.hurry(given_back.run.id) is False, "once is enough"
+    clock.shift(31)
+    assert dead.run.id in leases.due(10_000)
+
+
+def test_no_wake_is_put_off_for_longer_than_what_counts_as_a_clock_that_went_back(world: World, clock: Clock) -> None:
+    assert comes_round_after(RELEASES_BEFORE_STUCK) < PUT_OFF
+    assert timedelta(seconds=settings.RESUMEAPP_CHECK_SECONDS) < PUT_OFF
+    packet = world.claimed_run()
+    for _ in range(3):
+        leases.release(world.caller, packet.run.id, packet.fence)
+        due = Wake.objects.of(world.tenant).get(run_id=packet.run.id, state="queued").due_at
+        assert wakes.hurry(packet.run.id) is False
+        clock.shift((due - clock.now()).total_seconds() + 1)
+        engine.run(packet.run.id)
+        packet = world.claim()
+
+
+def test_a_timer_written_before_the_clock_stepped_back_is_looked_for_among_all_that_have_not_fired(
+    world: World, clock: Clock
+) -> None:
+    """A scan that went on from where it read last would never come back to what was written below that."""
+    sweep.sweep(10_000)
+    clock.shift(600)
+    sweep.sweep(10_000)
+    run_id = commit(world, world.claimed_run(), timer(5))
+    clock.shift(-300)
+    sweep.sweep(10_000)
+    earlier = commit(world, world.claimed_run(), timer(5))
+    assert world.head(run_id).status == world.head(earlier).status == "waiting"
+    clock.shift(6)
+    sweep.sweep(10_000)
+    assert (world.head(run_id).status, world.head(earlier).status) == ("waiting", "ready")
+    clock.shift(300)
+    sweep.sweep(10_000)
+    sweep.sweep(10_000)
+    assert world.head(run_id).status == "ready" and fired(world, [run_id, earlier]) == {run_id: 1, earlier: 1}
