@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import re
+import time
+from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -18,11 +20,12 @@ from ledger.domain.waits import MemberKind, MemberSpec, SetMode, WaitSpec
 from ledger.domain.wakes import PUT_OFF
 from ledger.engine import clocks, sweep
 from ledger.engine import wakes as engine
-from ledger.models import JournalEntry, RunHead, WaitMember, Wake
-from ledger.services import leases, runs, verify, wakes
+from ledger.models import JournalEntry, RunHead, WaitMember, WaitSet, Wake
+from ledger.services import leases, runs, verify, waits, wakes
 from tests.clock import Clock
 from tests.documents import STATE
 from tests.engine.waking import commit, timer
+from tests.ui.asking import address, ask, client_of
 from tests.world import World
 
 DAY = 86_400
@@ -63,8 +66,8 @@ def fired(world: World, among: list[UUID]) -> dict[UUID, int]:
 
 def fire() -> None:
     """The sweep's look at waits that are due, and nothing after it."""
-    (waits,) = [each for each in sweep.WAITS if each.name == "waits"]
-    sweep._run(waits, 10_000)
+    (due,) = [each for each in sweep.WAITS if each.name == "waits"]
+    sweep._run(due, 10_000)
 
 
 def test_waits_fire_once_and_never_early_when_the_clock_jumps_a_day_ahead_and_half_a_day_back(
@@ -163,3 +166,43 @@ def test_a_timer_written_before_the_clock_stepped_back_is_looked_for_among_all_t
     sweep.sweep(10_000)
     sweep.sweep(10_000)
     assert world.head(run_id).status == "ready" and fired(world, [run_id, earlier]) == {run_id: 1, earlier: 1}
+
+
+@pytest.mark.parametrize(
+    ("zone", "before"),
+    [
+        ("Europe/Berlin", "2027-03-27T01:30:00"),
+        ("Europe/Berlin", "2027-10-30T00:30:00"),
+        ("America/Los_Angeles", "2027-03-13T10:30:00"),
+        ("America/Los_Angeles", "2027-11-06T09:30:00"),
+    ],
+    ids=["Europe into summer", "Europe out of it", "America into summer", "America out of it"],
+)
+def test_a_day_is_86400_seconds_across_a_change_of_summer_time_and_shows_alike_everywhere(
+    world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch, zone: str, before: str
+) -> None:
+    """A day later it is half past two, or half past one, of a night that lacks that hour or has it twice."""
+    began = datetime.fromisoformat(before).replace(tzinfo=UTC)
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        clock.set((began - datetime.now(UTC)).total_seconds())
+        request = ask(world, hours=24)
+        wait = WaitSet.objects.of(world.tenant).get(run_id=request.run_id)
+        assert (wait.deadline - wait.opened_at).total_seconds() == pytest.approx(DAY, abs=60)
+        shown = wait.deadline.astimezone(UTC).strftime("%-d %b %Y, %H:%M")
+        told = f"{shown} UTC"
+        alice, slug = client_of(world.alice), world.tenant.slug
+        run_page = client_of(world.charlie).get(f"/t/{slug}/runs/{request.run_id}/").content.decode()
+        inbox = alice.get(f"/t/{slug}/inbox/").content.decode()
+        card = alice.get(address(world, request)).content.decode()
+        assert told in run_page and told in inbox and told in card
+        for page in (run_page, inbox, card):
+            assert not re.findall(r"\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d(?!:\d\d UTC| UTC)", page), "without a zone"
+        clock.set((wait.deadline - datetime.now(UTC)).total_seconds() - 60)
+        assert not waits.expire_due(request.run_id)
+        clock.shift(61)
+        assert waits.expire_due(request.run_id)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
