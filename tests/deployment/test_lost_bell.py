@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from ledger.models import Worker
 from ledger.services import bell
 from tests.api.conftest import claim_body
 from tests.api.server import serving
@@ -45,9 +46,10 @@ def claim(port: int, world: World) -> tuple[float, str]:
 
 
 def found_by_the_clock(port: int, world: World) -> None:
+    known = Worker.objects.of(world.tenant).count()
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(claim, port, world)
-        time.sleep(0.5)  # not a condition to wait for: the claim may well come later than the run
+        until(lambda: Worker.objects.of(world.tenant).count() > known, "the claim to have looked")
         run_id = world.start_run()
         began = time.monotonic()
         at, given = waiting.result(WAITS + 60)
