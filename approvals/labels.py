@@ -39,6 +39,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "target.look": ("Looked at its target again", "reconcile"),
     "wait.due": ("Its time came", "met"),
     "wake.begin": ("Wake checks began", "checking"),
+    "wake.hurry": ("Brought forward: the clock had gone back", "queued"),
     "wake.decide": ("Wake decided: {decision}", "resume"),
     "handoff.own": ("Handoff taken", "accepted"),
     "handoff.give_back": ("Handoff given back", "open"),

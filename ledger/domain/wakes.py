@@ -133,6 +133,22 @@ def begin(draft: Draft, wake: WakeRow, within: timedelta) -> WakeRow:
     return taken
 
 
+PUT_OFF = timedelta(minutes=15)
+"""Longer than any wake is put off and than any checker has: a time beyond it was written by a clock that has gone back since."""
+
+
+def hurry(draft: Draft, wake: WakeRow) -> bool:
+    """Make due now what a clock that has gone back left for much later. False for a wake that comes round soon enough by itself."""
+    late = wake.until if wake.state is WakeState.CHECKING else wake.due_at
+    if late is None or late <= draft.at + PUT_OFF:
+        return False
+    if wake.state is WakeState.CHECKING:
+        requeue(draft, wake, "clock")
+    else:
+        draft.move("wake", wake.id, {"state": wake.state}, due_at=draft.at)
+    return True
+
+
 def requeue(draft: Draft, wake: WakeRow, reason: str) -> None:
     """A deciding fact moved under the checker: it must look again, at once."""
     state = MACHINE.step(wake.state, "requeue")

@@ -14,7 +14,7 @@ from typing import Any, Final
 import structlog
 
 from ledger.domain.errors import LedgerError
-from ledger.engine import reconcile, wakes
+from ledger.engine import clocks, reconcile, wakes
 from ledger.services import effects, facts, grants, handoffs, leases, verifications, waits
 from ledger.services import wakes as wake_rows
 from ledger.services.contracts import writes
@@ -61,6 +61,7 @@ WAITS: Final = (
 CHECKS: Final = Pass("verifications", verifications.due, verifications.advance)
 
 _hooks: Final[dict[str, Callable[[int], int]]] = {}
+_watch: Final = clocks.Watch()
 
 
 def register(name: str, expire: Callable[[int], int]) -> None:
@@ -75,6 +76,7 @@ def register(name: str, expire: Callable[[int], int]) -> None:
 )
 def sweep(limit: int = BATCH) -> dict[str, int]:
     """Act once on everything that is due, at most `limit` of each kind. Answers how many of each were looked at."""
+    clocks.look(_watch, limit)
     done = {each.name: _run(each, limit) for each in FACTS}
     done |= {name: _hook(name, expire, limit) for name, expire in _hooks.items()}
     return done | {each.name: _run(each, limit) for each in (*WAITS, CHECKS)}

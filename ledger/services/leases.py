@@ -251,6 +251,32 @@ def _beat_sqlite(caller: Caller, worker_id: UUID, held: Sequence[tuple[UUID, Fen
 
 
 @writes(
+    moves="The end of a lease that would last longer than leases of its length do, to that length from now. No entry.",
+    twice="Nothing is left that is too long.",
+    dies="Each lease is shortened by itself; what is left is shortened when somebody looks again.",
+)
+def shorten() -> int:
+    """Count anew, from now, leases whose end was written by a clock that has gone back since: a dead holder's would last as long as it went back.
+
+    A living holder's next heartbeat does the same. Answers how many there were.
+    """
+    read = facts.read(leases=Part("lease", f"t.active AND t.expires_at > {facts.clock()}", many=True))
+    too_long = [
+        (row["run_id"], row["expires_at"], ends)
+        for row in read.many("leases")
+        if row["expires_at"] > (ends := read.now + timedelta(seconds=row["seconds"]))
+    ]
+    with connection.cursor() as cursor:
+        for run_id, was, ends in too_long:
+            given = (ends, run_id, was)
+            cursor.execute(
+                "UPDATE ledger_lease SET expires_at = %s WHERE run_id = %s AND active AND expires_at = %s",
+                given if connection.vendor == "postgresql" else [facts.to_sqlite(value) for value in given],
+            )
+    return len(too_long)
+
+
+@writes(
     moves="Run running → waking, or blocked after ten claims without a commit; the fence changes, lease and clearance end, a wake is queued.",
     twice="The second is refused: `stale-fence`.",
     dies="The wake is a row: the sweep takes it.",

@@ -112,6 +112,31 @@ def due(limit: int) -> list[UUID]:
 
 
 @writes(
+    moves="Wake queued, or checking by somebody taken for dead, for much later than any wake is put off → queued, due now.",
+    twice="Answers False: it is due.",
+    dies="The wake is a due row.",
+)
+def hurry(run_id: UUID) -> bool:
+    """Make due now a wake that a clock which has gone back since left for much later. False when there is none."""
+
+    def rule(view: RunView) -> tuple[Change | None, bool]:
+        draft = run_draft(view, "system:sweep", "wake.hurry")
+        if view.wake is None or not wakes.hurry(draft, view.wake):
+            return None, False
+        return draft.change(), True
+
+    return writer.settle(lambda: run_view(run_id), rule)[0]
+
+
+def far(limit: int) -> list[UUID]:
+    """Runs whose wake, or its checker, has a time that only a clock which has gone back since can have written."""
+    soon = facts.read().now + wakes.PUT_OFF
+    late = "(t.state = 'queued' AND t.due_at > %s) OR (t.state = 'checking' AND t.until > %s)"
+    read = facts.read(wakes=Part("wake", late, (soon, soon), many=True, order="t.due_at", limit=limit))
+    return [row["run_id"] for row in read.many("wakes")]
+
+
+@writes(
     moves="Clearance live → stale; run ready → waking, or blocked where only old code may take it.",
     twice="Answers False: the clearance is no longer live.",
     dies="The wake or the handoff is a row.",

@@ -14,10 +14,12 @@ from ledger.domain.effects import ProposalSpec
 from ledger.domain.errors import LedgerError
 from ledger.domain.journal import link
 from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
-from ledger.models import Checkpoint, JournalEntry
-from ledger.services import facts, verify
+from ledger.engine import sweep
+from ledger.models import Checkpoint, JournalEntry, VerifiedChain
+from ledger.services import facts, verifications, verify
 from tests.documents import REQUEST
 from tests.tamper import run_sql, triggers_off
+from tests.ui.asking import client_of
 
 if TYPE_CHECKING:
     from tests.world import World
@@ -58,6 +60,29 @@ def test_one_altered_byte_of_an_entry_is_located(world: World, run_id: UUID) -> 
         run_sql("UPDATE ledger_journal_entry SET content = %s WHERE id = %s", content, entry.pk)
     faults = verify.run(run_id).faults
     assert [fault.seq for fault in faults if fault.code == "broken-link"] == [2]
+
+
+def test_one_flipped_bit_is_located_flagged_and_mended_by_nobody_with_its_index_made_anew(
+    world: World, run_id: UUID
+) -> None:
+    entry = _entry(world, run_id, 2)
+    sound = bytes(entry.content)
+    flipped = sound[:40] + bytes([sound[40] ^ 1]) + sound[41:]
+    with triggers_off("ledger_journal_entry"):
+        run_sql("UPDATE ledger_journal_entry SET content = %s WHERE id = %s", flipped, entry.pk)
+    run_sql(
+        "REINDEX TABLE ledger_journal_entry" if connection.vendor == "postgresql" else "REINDEX ledger_journal_entry"
+    )
+    check = verifications.ask(world.caller, run_id)
+    while verifications.advance(check):
+        pass
+    sweep.sweep(10_000)
+    chain = VerifiedChain.objects.of(world.tenant).get(pk=run_id)
+    assert not chain.intact
+    assert [fault.seq for fault in verify.run(run_id).faults if fault.code == "broken-link"] == [2]
+    assert bytes(_entry(world, run_id, 2).content) == flipped, "whoever finds it must still find it"
+    page = client_of(world.charlie).get(f"/t/{world.tenant.slug}/runs/{run_id}/").content.decode()
+    assert "Didn’t verify when checked last" in page
 
 
 def test_an_entry_that_was_altered_and_hashed_again_breaks_the_next_link(world: World, run_id: UUID) -> None:

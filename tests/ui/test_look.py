@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from tests.conventions import sources
+
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "static"
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
@@ -111,3 +113,10 @@ def test_no_style_is_kept_that_nothing_wears() -> None:
     unworn = {name for name in names if not name.startswith("s-") and not re.search(rf"\b{re.escape(name)}\b", worn)}
     # htmx puts the first on what asks; tones are named with the colour that a piece is told.
     assert unworn <= {"htmx-request", "tone-blue", "tone-teal"}
+
+
+def test_no_page_holds_a_connection_open() -> None:
+    """Live parts poll: nothing breaks where a proxy blocks or buffers streams, and no tab keeps one of a browser's few connections."""
+    ours = [path for path in sources.written_by_us() if path.parts[0] in {"approvals", "static", "templates"}]
+    streams = re.compile(r"EventSource|WebSocket|event-stream|hx-ext|sse-connect")
+    assert ours and not [str(path) for path in ours if streams.search(sources.read(path))]
