@@ -59,6 +59,7 @@ class Sequence(Workers, Others):
             getattr(self, data.draw(st.sampled_from(MOVES)))(data)
             self.clock.shift(data.draw(st.sampled_from((0, FRESH_SECONDS + 1))))
             self.permit(data)
+            self.permit(data)
 
     def approved_by_alice(self, run_id: UUID, held: Held) -> None:
         """The run waits for leave to pay, and has her vote."""

@@ -35,7 +35,8 @@ def test_at_every_boundary_of_a_run_somebody_else_finishes_what_broke(ground: Gr
     passes = wanted("boundaries")
     outcome = STORMS["boundaries"](ground, passes)
     weathered(outcome, 160 * passes)
-    assert outcome.trials == 2 * passes * int(str(outcome.counted["boundaries"])), "a kill and an error of each"
+    boundaries, statements = int(str(outcome.counted["boundaries"])), int(str(outcome.counted["statements"]))
+    assert outcome.trials == passes * (2 * boundaries + statements), "a kill and an error of each, before and after it"
 
 
 def test_cut_connections_to_the_database_lose_and_repeat_nothing(ground: Ground) -> None:
