@@ -2,6 +2,7 @@
 to the console broken forms of somebody who is signed in."""
 
 import json
+import re
 import uuid
 from collections import Counter
 from collections.abc import Mapping
@@ -42,6 +43,7 @@ ATOMS: tuple[Any, ...] = (
     {"__class__": "os.system"},
 )
 ASKED = 6
+_WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE|TRUNCATE|MERGE|COPY)\b", re.IGNORECASE)
 AIMS: dict[str, list[Any]] = {
     "expect_seq": [1, 2, 3],
     "attempt": [1],
@@ -183,10 +185,9 @@ class Sender:
             self.failures.append(f"{reply.status_code} for {where}: {reply.content[:200]!r}")
         elif reply.status_code >= 400 and path.startswith("/api/") and not _is_problem(reply):
             self.failures.append(f"{reply.status_code} without a problem for {where}: {reply.content[:200]!r}")
-        writes = self._writes()
-        if writes == self._seen:
+        if not self._wrote:
             return
-        self._seen = writes
+        self._wrote = False
         rows = _rows()
         if reply.status_code >= 400 and rows != self._rows:
             changed = {name: (self._rows[name], now) for name, now in rows.items() if now != self._rows[name]}
@@ -197,17 +198,17 @@ class Sender:
         self._rows = rows
 
     def remember(self) -> None:
-        """The rows as they are now; nobody else writes in this database."""
-        self._rows = _rows()
-        self._seen = self._writes()
-
-    def _writes(self) -> int:
-        """Grows with every transaction that wrote anything at all."""
+        """The rows as they are now; nobody else writes in this database, and this process has one connection to it."""
         from django.db import connection
 
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
-            return int(cursor.fetchone()[0])
+        self._rows = _rows()
+        self._wrote = False
+        connection.execute_wrappers.append(self._noticing)
+
+    def _noticing(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        """Any statement that could write makes the rows be read again."""
+        self._wrote = self._wrote or _WRITES.search(sql) is not None
+        return execute(sql, params, many, context)
 
 
 def _is_problem(reply: Any) -> bool:

@@ -28,6 +28,8 @@ def weathered(outcome: Outcome, at_least: int) -> None:
 def test_a_failure_is_shown_with_its_seed_and_the_line_that_makes_it_happen_again() -> None:
     found = Outcome("faults", 40, 1.0, {}, [Failure(7, "LOST it", "--only slow")])
     assert "python -m tests.storms faults --seed 7 --only slow" in found.text() and "bounds" not in found.text()
+    found = Outcome("kills", 3, 1.0, {}, [Failure(0, "LOST it")], seed=0, asked=3)
+    assert found.text().count("python -m tests.storms kills --seed 0 --trials 3") == 2
     assert "bounds its rate at about 0.075, no lower" in Outcome("faults", 40, 1.0).text()
 
 
