@@ -6,6 +6,7 @@ with other seeds each time, for as long as it is given or until each has had its
 
 import argparse
 import random
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -89,6 +90,8 @@ def main(arguments: list[str]) -> int:
         seed = 1 if options.seed is None else options.seed
         outcome = asked_for(STORMS[options.storm](ground, trials, seed, **more), trials, seed)
     print(outcome.text())
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"  {spent.ru_utime + spent.ru_stime:.0f} s of CPU in all its processes, the making of the database included")
     return 1 if outcome.failures else 0
 
 

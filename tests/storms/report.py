@@ -55,14 +55,15 @@ CI = {
     "kills": 100,
     "cuts": 1_000,
     "zombies": 200,
-    "meetings": 10_000,
+    "meetings": 12_500,
     "faults": 40,
     "inputs": 5_000,
     "sequences": 500,
     "crash": 100,
     "seeded": 4,
 }
-"""Trials of each storm in `make test`; of boundaries passes, of faults trials of each fault, of crash trials of each point. The last three are programs of
+"""Trials of each storm in `make test`; of boundaries passes, of faults trials of each fault, of meetings four
+in five at the same time, of crash trials of each point. The last three are programs of
 their own: `make test` runs the sequences on SQLite, and of the seeded faults the named ones."""
 
 SOAK = {
@@ -70,7 +71,7 @@ SOAK = {
     "kills": 1_500,
     "cuts": 20_000,
     "zombies": 5_000,
-    "meetings": 200_000,
+    "meetings": 250_000,
     "faults": 1_000,
     "inputs": 200_000,
     "sequences": 20_000,
