@@ -76,7 +76,7 @@ class Book:
         return "the policy denies payments" if tool.startswith("payments.") and not policy.quorum else ""
 
     def against_payment(self, content: Content, bound_to: str, now: datetime) -> str:
-        """What stands against this very payment: 7 and 8. Leave is for exactly this content, of people who may still give it, and not used up by time."""
+        """What stands against this very payment: 7 and 8. Leave is for exactly this content, of people who may still give it, and has its time."""
         policy = POLICIES[self.policy]
         good = self.votes[content] & self.team
         approved_at = self.approved.get((content, policy.requirement))

@@ -112,9 +112,7 @@ class Stage:
         assert self.caller.key_id is not None
         identity.revoke_key(self.world.admin, self.caller.key_id)
         self.book.revoked.add(self.caller.key_id)
-        issued = identity.issue_key(
-            self.world.admin, "refunds", EVERYTHING, agent_id=self.world.agent_id, **ANYTHING
-        )
+        issued = identity.issue_key(self.world.admin, "refunds", EVERYTHING, agent_id=self.world.agent_id, **ANYTHING)
         self.caller = keys.authenticate(f"Bearer {issued.secret}")
 
     def workflow(self) -> str:

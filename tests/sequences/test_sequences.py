@@ -71,6 +71,8 @@ def test_whatever_the_sequence_nothing_is_lost_repeated_or_left_without_a_way_ou
         Sequence.stage, Sequence.taken, Sequence.clock = Stage(target), Counter(), clock
         # Without one, a run in CI draws from the test's name, and all shards play the same.
         run_state_machine_as_test(seed(SEED + shard)(Sequence), settings=PLAYED)
-    print(f"shard {shard} of seed {SEED}:", ", ".join(f"{step} {count}" for step, count in sorted(Sequence.taken.items())))
+    print(
+        f"shard {shard} of seed {SEED}:", ", ".join(f"{step} {count}" for step, count in sorted(Sequence.taken.items()))
+    )
     least = (REACHED if SEQUENCES // SHARDS >= 100 else REACHED_SOON) if SEQUENCES // SHARDS >= 10 else set()
     assert Sequence.taken.keys() >= least, sorted(least - Sequence.taken.keys())

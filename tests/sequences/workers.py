@@ -15,8 +15,8 @@ from ledger.domain.views import RunView
 from ledger.domain.waits import MemberKind, OnDeadline, SetMode
 from ledger.engine import proposals
 from ledger.services import effects, leases
-from tests.sequences.outside import Call, Fate
 from tests.sequences.authority import Authority
+from tests.sequences.outside import Call, Fate
 from tests.sequences.stage import PROPOSALS, Given, Held, claim, commit, waiting
 
 ENDS = (NextKind.COMPLETE, NextKind.FAIL)

@@ -1,4 +1,4 @@
-"""Is each acknowledged write in the record, found by its key and as it was answered, and does each chain hash? By plain SELECTs, without the product."""
+"""Is each acknowledged write in the record, by its key and as it was answered, and does each chain hash? By plain SELECTs, without the product."""
 
 import json
 from collections.abc import Iterable

@@ -18,7 +18,12 @@ def storm(ground: Ground, inputs: int, seed: int = 1) -> Outcome:
     senders = [
         ground.inside(name).start(
             "tests.storms.hostile:work",
-            {"key": ground.tenant["key"], "email": ground.tenant["email"], "seed": seed * PROCESSES + number, "count": share + share // 10},
+            {
+                "key": ground.tenant["key"],
+                "email": ground.tenant["email"],
+                "seed": seed * PROCESSES + number,
+                "count": share + share // 10,
+            },
         )
         for number, name in enumerate(names)
     ]

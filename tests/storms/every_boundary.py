@@ -78,7 +78,9 @@ def storm(ground: Ground, passes: int, seed: int = 1, only: str = "") -> Outcome
     failures = [_missed(fall) for fall, trip in trips if not trip.run.notes.get("struck")]
     failures += _found(ground, trips)
     if dropped > DROPPED_AT_MOST * len(boundaries):
-        failures.append(Failure(seed, f"{dropped} boundaries were in one of two runs only, and {len(boundaries)} in both"))
+        failures.append(
+            Failure(seed, f"{dropped} boundaries were in one of two runs only, and {len(boundaries)} in both")
+        )
     counted = {
         "boundaries": len(boundaries),
         "statements": sum(is_statement(name) for _, name in boundaries),

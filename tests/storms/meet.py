@@ -18,7 +18,18 @@ from tests.crash.points import Line
 BATCH = 20
 TIMES = 5
 """How often each event is delivered."""
-WHEN = ("early", "same time", "same time", "same time", "same time", "late", "same time", "same time", "same time", "same time")
+WHEN = (
+    "early",
+    "same time",
+    "same time",
+    "same time",
+    "same time",
+    "late",
+    "same time",
+    "same time",
+    "same time",
+    "same time",
+)
 LOOK = "FROM ledger_event_delivery d WHERE d.event_id = e.id"
 """What every look for events that fit a wait, or for waits that fit an event, has in its statement."""
 PATIENCE_SECONDS = 30

@@ -36,10 +36,14 @@ class Outcome:
         row = f"{self.storm:10} trials {self.trials:6}  failures {len(self.failures)}  {counted}  {self.seconds:.1f} s"
         lines = [row]
         if self.seed is not None:
-            lines.append(f"  all of it again: python -m tests.storms {self.storm} --seed {self.seed} --trials {self.asked}")
+            lines.append(
+                f"  all of it again: python -m tests.storms {self.storm} --seed {self.seed} --trials {self.asked}"
+            )
         for failure in self.failures[:_SHOWN]:
             length = f" --trials {self.asked}" if self.asked and not failure.more else ""
-            again = f"python -m tests.storms {self.storm} --seed {failure.seed}{length}{failure.more and ' '}{failure.more}"
+            again = (
+                f"python -m tests.storms {self.storm} --seed {failure.seed}{length}{failure.more and ' '}{failure.more}"
+            )
             lines.append(f"  {failure.text}\n    seed {failure.seed}, commit {commit_id()}: {again}")
         if len(self.failures) > _SHOWN:
             lines.append(f"  … and {len(self.failures) - _SHOWN} more")

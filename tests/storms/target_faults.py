@@ -55,9 +55,10 @@ FAULTS: Mapping[str, Expected] = {
     "lying_200": Expected(BELIEVED),
 }
 """Time-out before and after applying, and reset, 500 applied and not: with the two kinds of time-out fifteen rows for fourteen faults. What a
-target says plainly is believed. Of a lying success the ledger keeps what was told, and a later look disputes it and hands it to somebody. Of a
-reference that names nothing it keeps that too: the payment was made, so nothing is in dispute, and the later look's report has the right one. A slow one acts after its caller has given up. One that forgets keys has lost its reply too: it knows of nothing when it is asked, past the
-time for which it keeps keys, and a person has to find out."""
+target says plainly is believed. Of a lying success the ledger keeps what was told, and a later look disputes it and hands it to somebody.
+Of a reference that names nothing it keeps that too: the payment was made, so nothing is in dispute, and the later look's report has the
+right one. A slow one acts after its caller has given up. One that forgets keys has lost its reply too: it knows of nothing when it is
+asked, past the time for which it keeps keys, and a person has to find out."""
 TOLD_WRONG = ("wrong_reference", "lying_200")
 MORE: Mapping[str, dict[str, Any]] = {
     "slow": {"seconds": SEND_BY_SECONDS + CALL_LIMIT_SECONDS + 0.5},
@@ -175,7 +176,9 @@ def _judge(corner: Corner, trials: list[Trial], looked: Mapping[str, list[Any]])
     lies = Counter(finding.trial for finding in found if finding.kind == STATE and _told_wrong(finding.trial))
     wrong += [finding for finding in found if finding.kind != STATE or not _told_wrong(finding.trial)]
     wrong += [
-        Finding("UNSEEN", t.id, "the judge saw nothing of the lie") for t in trials if _told_wrong(t.id) and not lies[t.id]
+        Finding("UNSEEN", t.id, "the judge saw nothing of the lie")
+        for t in trials
+        if _told_wrong(t.id) and not lies[t.id]
     ]
     return [
         Failure(
