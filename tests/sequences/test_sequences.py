@@ -1,4 +1,5 @@
-"""Model-based sequences through the real services: 500 of 50 steps on SQLite, fewer on PostgreSQL, where each statement is a round trip."""
+"""Model-based sequences through the real services: 500 of 50 steps on SQLite, 40 on PostgreSQL, where each statement is a round trip and the soak
+plays the rest. `SEQUENCES` and `SEQUENCES_SEED` are others."""
 
 from __future__ import annotations
 

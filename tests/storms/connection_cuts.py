@@ -21,6 +21,7 @@ def storm(ground: Ground, cuts: int, seed: int = 1) -> Outcome:
         writers, errands = Writers(ground, database, seed, cutter.port), Errands(ground, database, seed, cutter.port)
         writers.start()
         errands.start()
+        cutter.begin()
         deadline = time.monotonic() + 30 + cuts * SECONDS_A_CUT
         while not cutter.done.wait(0.2) and writers.alive() and time.monotonic() < deadline:
             pass

@@ -3,6 +3,7 @@ to the console broken forms of somebody who is signed in."""
 
 import json
 import re
+import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping
@@ -352,5 +353,11 @@ def work(args: dict[str, Any], report: int, control: int) -> None:
         media = st.sampled_from([pages.FORM] * 16 + ["application/json", "text/plain", ""])
         drawn = st.tuples(console.path(method, text), console.form(method), console.headers(), media)
         _send(sender, method, drawn, share, args["seed"] * 1_000 + number)
+    taken = round(time.process_time())
     sent = sum(sender.counted[f"{hundreds}xx"] for hundreds in range(1, 6))
-    line.say("done", sent=sent, counted=sender.counted, failures=[text[:600] for text in sender.failures[:5]])
+    line.say(
+        "done",
+        sent=sent,
+        counted={**sender.counted, "seconds of CPU": taken},
+        failures=[text[:600] for text in sender.failures[:5]],
+    )
