@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-client test-wheel test-crash test-storms test-browser crash faults soak bench shots
+.PHONY: help run test lint format lock check-tools test-sqlite test-postgres test-client test-wheel test-crash test-storms test-faults test-browser crash faults soak bench shots
 
 PYTHON ?= python3
 N ?= 100
@@ -91,15 +91,19 @@ test-storms: $(DEV_STAMP) ## Faults from outside, many of each, on a PostgreSQL 
 	@$(BIN)/python -m tests.postgres --check
 	$(BIN)/python -m pytest -m storm tests/storms -n $(WORKERS) -rP
 
+test-faults: $(DEV_STAMP) ## The named ones of the seeded faults, each caught by its test
+	@$(BIN)/python -m tests.postgres --check
+	$(BIN)/python -m tests.faults --named --workers $(WORKERS)
+
 test-browser: check-tools ## Tests in a real Chromium
 ifneq ($(wildcard tests/browser/test_*.py),)
 	RESUMEAPP_CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest -m browser tests/browser
 endif
 
-test: check-tools ## Everything: lint, SQLite, PostgreSQL, client, crash trials, storms, browser
+test: check-tools ## Everything: lint, SQLite, PostgreSQL, client, crash trials, storms, seeded faults, browser
 	@phase() { local began=$$SECONDS; echo "== $$1"; $(MAKE) --no-print-directory "$$1"; \
 	  echo "== $$1 took $$((SECONDS - began)) s"; }; \
-	  phase lint; phase test-sqlite; phase test-postgres; phase test-client; phase test-wheel; phase test-crash; phase test-storms; phase test-browser
+	  phase lint; phase test-sqlite; phase test-postgres; phase test-client; phase test-wheel; phase test-crash; phase test-storms; phase test-faults; phase test-browser
 
 crash: $(DEV_STAMP) ## Kill processes at their worst moments, N trials of each point on each database (N=100, POINTS=all)
 	@$(BIN)/python -m tests.postgres --check

@@ -53,6 +53,11 @@ def test_every_patch_is_in_the_manifest_and_every_fault_has_one() -> None:
     assert len(FAULTS) >= 18
 
 
+def test_the_faults_of_every_run_are_fifteen_and_each_has_a_test_of_its_own() -> None:
+    named = [fault for fault in FAULTS if fault.named]
+    assert len(named) == len({fault.test for fault in named}) == 15
+
+
 @pytest.mark.parametrize(
     ("inside", "caught"), [("<failure/>", True), ("<error/>", False), ("<failure/><error/>", False), ("", False)]
 )

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from pydantic import BaseModel
-from resumeapp_client import Context, ResumeappError, Step, Workflow
+from resumeapp_client import Context, ResumeappError, Step, Workflow, timer
 from resumeapp_client.errors import EffectsUnaccounted
 
 from examples.agents.payments import charge
@@ -46,9 +46,9 @@ def _request(state: Goodwill, amount_minor: int | None = None) -> dict[str, Any]
     }
 
 
-def _propose(ctx: Context[Any], name: str, request: dict[str, Any]) -> Any:
+def _propose(ctx: Context[Any], name: str, request: dict[str, Any], target: str = "payments") -> Any:
     resource = f"orders/{request['order']}"
-    return ctx.propose(name, target="payments", tool="payments.goodwill", request=request, observes=resource)
+    return ctx.propose(name, target=target, tool="payments.goodwill", request=request, observes=resource)
 
 
 goodwill = Workflow("goodwill", version="1", initial="assess", state=Goodwill)
@@ -65,6 +65,32 @@ def pay(ctx: Context[Goodwill], s: Goodwill) -> Step:
     """Propose and perform in one."""
     receipt = ctx.perform(_propose(ctx, "pay", _request(s)), call=charge)
     return ctx.complete(s.model_copy(update={"receipt": receipt}))
+
+
+naps = Workflow("naps", version="1", initial="doze", state=Goodwill)
+
+
+@naps.transition
+def doze(ctx: Context[Goodwill], s: Goodwill) -> Step:
+    """Sleep for a moment before paying."""
+    return ctx.wait(timer(1), deadline="1h", on_deadline="hand_off", then="pay")
+
+
+naps.transition(**PAY)(pay)
+
+
+oblivious = Workflow("oblivious", version="1", initial="assess", state=Goodwill)
+oblivious.transition(assess)
+
+
+def _pay_soon_forgotten(ctx: Context[Goodwill], s: Goodwill) -> Step:
+    """As `pay`, at a target that keeps keys for a moment only."""
+    receipt = ctx.perform(_propose(ctx, "pay", _request(s), "brief"), call=charge)
+    return ctx.complete(s.model_copy(update={"receipt": receipt}))
+
+
+_pay_soon_forgotten.__name__ = "pay"
+oblivious.transition(**{**PAY, "targets": ["brief"]})(_pay_soon_forgotten)
 
 
 def _second(body: Any) -> Workflow[Any]:
@@ -156,4 +182,6 @@ FLOWS: dict[str, Workflow[Any]] = {
     "goodwill/1": goodwill,
     "goodwill/2-other-amount": _other_amount(),
     "goodwill/2-renamed": _renamed(),
+    "naps/1": naps,
+    "oblivious/1": oblivious,
 }

@@ -68,7 +68,7 @@ def judge(trial: Trial, facts: Facts, log: Log) -> list[Finding]:
         *_blind_resends(trial, facts, log),
         *_false_words(facts, log),
         *_stuck(trial, facts),
-        *_chain(trial, facts),
+        *chain(trial, facts),
         *_samples(trial, facts),
         *_at_the_end(trial, facts, log),
     ]
@@ -201,7 +201,7 @@ def _escalated(handoff: Row) -> bool:
     return handoff["state"] in ("open", "accepted")
 
 
-def _chain(trial: Trial, facts: Facts) -> Found:
+def chain(trial: Trial, facts: Facts) -> Found:
     """The journal's chain, recomputed; and the checkpoints' own."""
     previous = bytes(32)
     for number, entry in enumerate(facts.entries, start=1):

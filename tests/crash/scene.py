@@ -81,7 +81,7 @@ class Person:
             "POST", "/sign-in/", form.encode(), {"Content-Type": "application/x-www-form-urlencoded"}
         )
         if status != 302:
-            raise Refused(f"sign-in of {email}: {status}")
+            raise Refused(f"sign-in of {email}: {status}", status)
 
     def decide(self, request: str, choice: str, revision: int, digest: str) -> Any:
         """Vote on what was read. Raises Refused."""
@@ -220,6 +220,15 @@ class Scene:
         finally:
             db.close()
         return {"mutating": int(mutating[0]), "applied": int(applied[0])}
+
+    def reference(self, key: str) -> str:
+        """What the sandbox calls the payment that it made under a key, from its file; '' where it made none."""
+        db = sqlite3.connect(f"{(self.sandbox.data / 'sandbox.sqlite3').as_uri()}?mode=ro", uri=True, timeout=20)
+        try:
+            found = db.execute("SELECT reference FROM request_applied WHERE key = ?", (key,)).fetchone()
+        finally:
+            db.close()
+        return str(found[0]) if found else ""
 
     def api(self, slot: Slot, method: str, path: str, body: Any = None) -> Any:
         """A call of the agents' API with the slot's key."""

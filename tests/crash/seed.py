@@ -53,14 +53,21 @@ def tenant(payments: str, call_limit: int) -> dict[str, Any]:
     return {"id": str(made.pk), "slug": slug, "key": issued.secret, "email": email, "password": PASSWORD}
 
 
-def register_target(tenant_id: UUID, payments: str, call_limit: int, visibility_delay: int) -> None:
+def register_target(
+    tenant_id: UUID,
+    payments: str,
+    call_limit: int,
+    visibility_delay: int,
+    name: str = "payments",
+    key_retention: int = 86_400,
+) -> None:
     """Say what the payment service guarantees: what it applied is found at the latest so many seconds after a call's answer is overdue."""
     spec = TargetSpec(
-        name="payments",
+        name=name,
         base_url=payments,
         keyed=True,
         first_result_replayed=True,
-        key_retention=86_400,
+        key_retention=key_retention,
         visibility_delay=visibility_delay,
         freshness=60,
         call_limit=call_limit,

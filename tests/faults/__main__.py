@@ -1,6 +1,6 @@
 """Seed each fault in a copy of the work tree and see its test fail.
 
-    python -m tests.faults [--only NAME]… [--workers 2]
+    python -m tests.faults [--only NAME]… [--named] [--workers 2]
 
 Without a fault every named test must pass; with its fault it must fail. Prints a row per fault and ends `N of N caught`.
 """
@@ -71,6 +71,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only", metavar="NAME", action="append", help="this fault of tests/faults/manifest.toml; may be repeated"
     )
+    parser.add_argument("--named", action="store_true", help="those that are a part of `make test`")
     parser.add_argument("--workers", type=int, default=2, help="copies of the tree that work side by side")
     return parser.parse_args()
 
@@ -82,6 +83,10 @@ def main() -> int:
         print(f"there is no fault {', '.join(sorted(unknown))}; tests/faults/manifest.toml names them", file=sys.stderr)
         return 2
     faults = [fault for fault in faults if not given.only or fault.name in given.only]
+    faults = [fault for fault in faults if fault.named or not given.named]
+    if not faults:
+        print("no fault was chosen", file=sys.stderr)
+        return 2
     workers = max(1, min(given.workers, len(faults)))
     began = monotonic()
     benches = [Bench(any(fault.on == DATABASES[1] for fault in faults)) for _ in range(workers)]

@@ -22,12 +22,13 @@ REFRESH: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault. `test` is a node id relative to the repository's root; `on` is the database it runs on."""
+    """One fault. `test` is a node id relative to the repository's root; `on` is the database it runs on; a `named` one is a part of `make test`."""
 
     name: str
     seeds: str
     test: str
     on: str
+    named: bool = False
 
     @property
     def patch(self) -> Path:

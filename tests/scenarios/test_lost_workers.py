@@ -188,6 +188,16 @@ def test_approving_one_call_is_no_leave_for_another_of_the_same_tool_in_the_same
     assert story.permit(third["id"], status=403)["code"] in ("grant-missing", "not-permitted")
 
 
+def test_leave_for_one_call_is_none_for_another_of_the_same_tool(story: Story) -> None:
+    story.begin()
+    other = {**PAY, "name": "again", "request": {**PAY["request"], "amount_minor": 9_900}}
+    story.commit(waiting({"kind": "approval", "effect": "pay"}), propose=[PAY, other])
+    rows = ApprovalRequest.objects.of(story.world.tenant).filter(run_id=story.run_id)
+    assert decide(client_of(story.world.alice), story.world, rows.get(), "approve").status_code == 302
+    assert story.wake() == "ask_again", "the leave for the one was taken for the other's"
+    assert [row.state for row in rows.order_by("opened_at")] == ["approved", "pending"]
+
+
 def test_the_next_worker_accounts_for_a_call_by_its_tool_s_digest_too(story: Story, clock: Clock) -> None:
     story.world.policy(ALLOW)
     story.begin()

@@ -13,16 +13,17 @@ from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import Settled, SettleSpec
 from ledger.domain.runs import ENDED, Status
 from ledger.domain.waits import MemberKind, OnDeadline, SetMode
-from ledger.engine import wakes
+from ledger.engine import proposals, wakes
 from ledger.services import effects, leases, verify
 from tests.sequences import invariants
 from tests.sequences.others import Others
 from tests.sequences.outside import Call
-from tests.sequences.stage import PROPOSALS, Given, Held, claim, commit, waiting
+from tests.sequences.stage import FRESH_SECONDS, PROPOSALS, Given, Held, claim, commit, waiting
 from tests.sequences.workers import FATES, Workers
 
 MOST_RUNS = 2
-SCENES = ("fresh", "noting", "paying", "paying", "in doubt", "in doubt")
+MOVES = ("policy_moves", "team_moves", "key_revoked", "target_moves")
+SCENES = ("fresh", "noting", "paying", "in doubt", "in doubt", "moved", "moved", "half approved")
 
 
 class Sequence(Workers, Others):
@@ -34,7 +35,10 @@ class Sequence(Workers, Others):
 
     @initialize(data=st.data(), scene=st.sampled_from(SCENES))
     def begin(self, data: Any, scene: str) -> None:
-        """A new run; one in a worker's hands that is to write a note, or whose payment was approved; one whose call nobody knows the end of."""
+        """A new run; one in a worker's hands that is to write a note, or whose payment was approved, maybe with something that has moved since; one
+        that two have to approve and one has; one whose call nobody knows the end of."""
+        if scene == "half approved":
+            self.stage.publish("two")
         self.start(data)
         if scene == "fresh":
             return
@@ -44,13 +48,32 @@ class Sequence(Workers, Others):
         if scene == "noting":
             commit(self.stage, held, view.head.checkpoint_seq, Next(NextKind.GO_ON, "issue"), PROPOSALS["note"])
         else:
-            wait = waiting(view, self.workflow, [MemberKind.APPROVAL], SetMode.ANY, OnDeadline.WAKE)
-            commit(self.stage, held, view.head.checkpoint_seq, wait, PROPOSALS["pay"])
-            self.approved.add(self.stage.approve(run_id))
+            self.approved_by_alice(run_id, held)
+        if scene == "half approved":
+            return
         assert str(wakes.run(run_id)) == "resume"
         held = self.claimed(run_id)
         if scene == "in doubt":
             self.doubt(data, held)
+        elif scene == "moved":
+            getattr(self, data.draw(st.sampled_from(MOVES)))(data)
+            self.clock.shift(data.draw(st.sampled_from((0, FRESH_SECONDS + 1))))
+            self.permit(data)
+            self.permit(data)
+
+    def approved_by_alice(self, run_id: UUID, held: Held) -> None:
+        """The run waits for leave to pay, and has her vote."""
+        view = self.views[run_id]
+        wait = waiting(view, self.workflow, [MemberKind.APPROVAL], SetMode.ANY, OnDeadline.WAKE)
+        commit(self.stage, held, view.head.checkpoint_seq, wait, PROPOSALS["pay"])
+        self.views[run_id], self.effects[run_id] = self.stage.view(run_id)
+        self.note_request(run_id, Status.WAITING)
+        request = self.asked[run_id]
+        assert request is not None
+        answer = self.stage.decide(self.stage.person("alice"), request, "approve")
+        content, revision = self.content(run_id, request.subject_id), (request.pk, request.revision)
+        self.stage.book.voted("alice", content, revision, str(answer.state) == "approved", self.now())
+        self.taken["decide approve"] += 1
 
     def claimed(self, run_id: UUID) -> Held:
         """The run in a worker's hands."""
@@ -63,7 +86,7 @@ class Sequence(Workers, Others):
     def doubt(self, data: Any, held: Held) -> None:
         """The call is out, and its worker can't tell what became of it and gives the run back."""
         (effect,) = self.effects[held.run_id].values()
-        given = effects.permit(self.caller, effect.id, held.fence)
+        given = proposals.permit(self.caller, effect.id, held.fence)
         held.permits.append(Given(effect.id, given.key, given.attempt, given.send_by, given.answer_by))
         self.outside.send(Call(given.key, given.attempt, data.draw(st.sampled_from(FATES)), given.answer_by))
         effects.settle(self.caller, effect.id, SettleSpec(given.attempt, Settled.UNKNOWN), held.fence)
@@ -98,6 +121,8 @@ class Sequence(Workers, Others):
             "look": 6 * bool(self.open()),
             **dict.fromkeys(("verdict", "answer_by"), int(bool(self.open()))),
             **self.of_workers(),
+            **dict.fromkeys(MOVES, 1),
+            "vote_withdrawn": 6 * bool(self.voted_on()),
         }
         return {name: int(weight) for name, weight in weights.items() if weight}
 
@@ -129,6 +154,7 @@ class Sequence(Workers, Others):
             invariants.every_state_has_a_way_out(after)
             invariants.the_record_says_what_happened(has, self.outside, after.now)
             self.views[run_id], self.effects[run_id] = after, has
+            self.note_request(run_id, after.head.status)
         self.touched.clear()
 
     def teardown(self) -> None:

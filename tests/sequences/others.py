@@ -16,13 +16,13 @@ from ledger.engine import wakes
 from ledger.services import effects, handoffs, leases, waits
 from ledger.services import wakes as wake_rows
 from ledger.services.effects import Looked
-from tests.sequences.player import Player
+from tests.sequences.authority import PEOPLE, Authority
 
 OUTCOMES = (Outcome.WAKE, Outcome.WAKE, Outcome.CANCEL, Outcome.FAIL)
 SECONDS = (1, 1, 20, 20, 40, 61, 61, 100, 301, 3_601, 20_000)
 
 
-class Others(Player):
+class Others(Authority):
     """Steps of whoever is no worker."""
 
     # The outside ----------------------------------------------------------------------------------
@@ -57,16 +57,22 @@ class Others(Player):
 
     def decide(self, data: Any) -> None:
         run_id = data.draw(st.sampled_from(self.runs(Status.WAITING)))
-        request = self.stage.request(run_id)
+        request = self.asked.get(run_id)
         if request is None:
             return
         choice = data.draw(st.sampled_from(("approve", "approve", "approve", "deny")))
-        person = data.draw(st.sampled_from((self.stage.world.alice, self.stage.world.bob)))
-        now = self.now()
-        if self.take(f"decide {choice}", run_id, lambda: self.stage.decide(person, request, choice)):
+        person = data.draw(st.sampled_from(PEOPLE))
+        now, book = self.now(), self.stage.book
+        decided = self.take(
+            f"decide {choice}", run_id, lambda: self.stage.decide(self.stage.person(person), request, choice)
+        )
+        if decided and not decided.repeated:
             assert request.decide_by > now, "decided after its time"
+            assert person in book.team, "decided by somebody who may no longer"
             if choice == "approve":
-                self.approved.add(request.subject_id)
+                revision = (request.pk, request.revision)
+                approved = str(decided.state) == "approved"
+                book.voted(person, self.content(run_id, request.subject_id), revision, approved, now)
 
     def verdict(self, data: Any) -> None:
         """An operator says what they found, and finds what is so."""

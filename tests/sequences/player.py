@@ -10,6 +10,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine
 
+from approvals.models import ApprovalRequest
 from ledger.domain.effects import EffectRow, EffectState
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Status
@@ -31,12 +32,13 @@ class Player(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        self.stage.begin()
         self.workflow = self.stage.workflow()
         self.outside = Outside()
         self.views: dict[UUID, RunView] = {}
         self.effects: dict[UUID, dict[UUID, EffectRow]] = {}
         self.held: list[Held] = []
-        self.approved: set[UUID] = set()
+        self.asked: dict[UUID, ApprovalRequest | None] = {}
         self.step = ""
         self.touched: set[UUID] = set()
 

@@ -13,9 +13,10 @@ from ledger.domain.effects import EffectRow, EffectState, Settled, SettleSpec
 from ledger.domain.runs import Status
 from ledger.domain.views import RunView
 from ledger.domain.waits import MemberKind, OnDeadline, SetMode
+from ledger.engine import proposals
 from ledger.services import effects, leases
+from tests.sequences.authority import Authority
 from tests.sequences.outside import Call, Fate
-from tests.sequences.player import Player
 from tests.sequences.stage import PROPOSALS, Given, Held, claim, commit, waiting
 
 ENDS = (NextKind.COMPLETE, NextKind.FAIL)
@@ -25,12 +26,12 @@ WAITED_FOR = (MemberKind.APPROVAL, MemberKind.APPROVAL, MemberKind.EVENT, Member
 FATES = (*[Fate.DELAYED, Fate.APPLIED] * 3, Fate.LOST, Fate.REFUSED, Fate.THROTTLED)
 
 
-class Workers(Player):
+class Workers(Authority):
     """Steps of workers. A step that was taken must have been allowed by what was true before it."""
 
     @property
     def caller(self) -> Any:
-        return self.stage.world.caller
+        return self.stage.caller
 
     def start(self, data: Any) -> None:
         run_id = self.stage.start(self.workflow)
@@ -66,8 +67,8 @@ class Workers(Player):
         held = self.holder(data)
         spec = PROPOSALS[data.draw(st.sampled_from(sorted(PROPOSALS)))]
         seq = self.views[held.run_id].head.checkpoint_seq
-        args = (self.caller, held.run_id, held.fence, seq, spec, None, str(uuid4()))
-        if self.take("propose", held.run_id, lambda: effects.propose(*args)):
+        args = (self.caller, held.run_id, held.fence, seq, spec, str(uuid4()))
+        if self.take("propose", held.run_id, lambda: proposals.propose(*args)):
             assert held.holds(self.views[held.run_id])
 
     def commit(self, data: Any) -> None:
@@ -108,9 +109,11 @@ class Workers(Player):
         if effect is None:
             return
         now = self.now()
-        given = self.take("permit", held.run_id, lambda: effects.permit(self.caller, effect.id, held.fence))
+        caller = held.caller if data.draw(st.integers(0, 2)) else self.caller
+        given = self.take("permit", held.run_id, lambda: proposals.permit(caller, effect.id, held.fence))
         if given and given.new:
             self.check_new_permit(held, effect, now)
+            self.has_leave(effect, caller)
             held.permits.append(Given(effect.id, given.key, given.attempt, given.send_by, given.answer_by))
         elif given:
             assert held.holds(self.views[held.run_id]) and effect.id in [one.effect_id for one in held.permits]
@@ -123,8 +126,6 @@ class Workers(Player):
         assert not self.may_still_be_done(effect.key, now), "permitted again, and the first call may still arrive"
         assert view.lease is not None and view.lease.expires_at > view.now
         assert view.clearance is not None and view.targets[effect.target_id].name in view.clearance.targets
-        if effect.tool.startswith("payments."):
-            assert effect.id in self.approved, "nobody approved it"
 
     def may_still_be_done(self, key: str, now: datetime) -> bool:
         """A call is under way, or somebody holds a permit that they may still send."""

@@ -6,12 +6,14 @@ with other seeds each time, for as long as it is given or until each has had its
 
 import argparse
 import random
+import resource
 import sys
 import time
 from collections.abc import Callable
 
 from tests.storms import (
     bad_inputs,
+    by_themselves,
     connection_cuts,
     database_kills,
     every_boundary,
@@ -30,6 +32,7 @@ STORMS: dict[str, Callable[..., Outcome]] = {
     "meetings": meetings.storm,
     "faults": target_faults.storm,
     "inputs": bad_inputs.storm,
+    **by_themselves.STORMS,
 }
 SHARE = 4
 """A round of the soak is a quarter of what `make test` runs, so that each kind comes round soon."""
@@ -45,7 +48,8 @@ def soak(minutes: float, seed: int) -> bool:
             for name in _left(sums):
                 if time.monotonic() >= ends:
                     break
-                outcome = STORMS[name](ground, max(1, CI[name] // SHARE), round_seed)
+                trials = max(1, CI[name] // SHARE)
+                outcome = asked_for(STORMS[name](ground, trials, round_seed), trials, round_seed)
                 print(outcome.text(), flush=True)
                 sums[name].trials += outcome.trials
                 sums[name].seconds += outcome.seconds
@@ -57,9 +61,15 @@ def soak(minutes: float, seed: int) -> bool:
     return not any(outcome.failures for outcome in sums.values())
 
 
+def asked_for(outcome: Outcome, trials: int, seed: int) -> Outcome:
+    """With what was asked for, which a row shows so that it can be played again."""
+    outcome.asked, outcome.seed = trials, seed
+    return outcome
+
+
 def _left(sums: dict[str, Outcome]) -> list[str]:
     """Kinds that haven't had all trials of the long column. Passes over the boundaries have some 180 trials each, a fault's round fifteen."""
-    each = {"boundaries": 180, "faults": len(target_faults.FAULTS)}
+    each = {"boundaries": 180, "faults": len(target_faults.FAULTS), "crash": by_themselves.POINTS}
     return [name for name, outcome in sums.items() if outcome.trials < SOAK[name] * each.get(name, 1)]
 
 
@@ -73,12 +83,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=120.0, help="of a soak")
     options = parser.parse_args(arguments)
     if options.storm == "soak":
-        return 0 if soak(options.minutes, options.seed or random.randrange(1, 10**6)) else 1
+        return 0 if soak(options.minutes, random.randrange(1, 10**6) if options.seed is None else options.seed) else 1
     more = {"only": options.only} if options.only else {}
     with Ground() as ground:
         trials = options.trials or (1 if options.only else wanted(options.storm))
-        outcome = STORMS[options.storm](ground, trials, options.seed or 1, **more)
+        seed = 1 if options.seed is None else options.seed
+        outcome = asked_for(STORMS[options.storm](ground, trials, seed, **more), trials, seed)
     print(outcome.text())
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"  {spent.ru_utime + spent.ru_stime:.0f} s of CPU in all its processes, the making of the database included")
     return 1 if outcome.failures else 0
 
 

@@ -1,4 +1,4 @@
-"""Bad inputs: no call of the API answers them with a 5xx, and none leaves part of a row."""
+"""Bad inputs: no call of the API and no page of the console answers them with a 5xx, and what is refused changes no row."""
 
 import time
 from collections import Counter
@@ -18,7 +18,12 @@ def storm(ground: Ground, inputs: int, seed: int = 1) -> Outcome:
     senders = [
         ground.inside(name).start(
             "tests.storms.hostile:work",
-            {"key": ground.tenant["key"], "seed": seed * PROCESSES + number, "count": share + share // 10},
+            {
+                "key": ground.tenant["key"],
+                "email": ground.tenant["email"],
+                "seed": seed * PROCESSES + number,
+                "count": share + share // 10,
+            },
         )
         for number, name in enumerate(names)
     ]

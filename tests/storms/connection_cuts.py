@@ -3,6 +3,7 @@
 import time
 
 from tests.storms.cutter import WAYS, Cutter
+from tests.storms.errands import Errands
 from tests.storms.ground import Ground
 from tests.storms.report import Failure, Outcome
 from tests.storms.writers import Writers
@@ -16,12 +17,15 @@ def storm(ground: Ground, cuts: int, seed: int = 1) -> Outcome:
     began = time.monotonic()
     cutter = Cutter(ground.server.port, cuts, seed)
     try:
-        writers = Writers(ground, ground.take(), seed, cutter.port)
+        database = ground.take()
+        writers, errands = Writers(ground, database, seed, cutter.port), Errands(ground, database, seed, cutter.port)
         writers.start()
+        errands.start()
+        cutter.begin()
         deadline = time.monotonic() + 30 + cuts * SECONDS_A_CUT
         while not cutter.done.wait(0.2) and writers.alive() and time.monotonic() < deadline:
             pass
-        failures = writers.finish()
+        failures = writers.stop() + errands.finish() + writers.judged()
     finally:
         cutter.close()
     made = sum(cutter.counted.values())
@@ -32,4 +36,5 @@ def storm(ground: Ground, cuts: int, seed: int = 1) -> Outcome:
         failures += [Failure(seed, f"no connection was cut in the way {way!r}") for way in missing]
         if not writers.counted["found by key"] or not writers.counted["carried out when sent again"]:
             failures.append(Failure(seed, "no lost answer was found by its key, or none had to be carried out"))
-    return Outcome("cuts", made, time.monotonic() - began, {**cutter.counted, **writers.counted}, failures)
+    counted = {**cutter.counted, **writers.counted, **{f"errands: {k}": n for k, n in errands.counted.items()}}
+    return Outcome("cuts", made, time.monotonic() - began, counted, failures)

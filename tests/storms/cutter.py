@@ -17,7 +17,7 @@ _CHUNK = 1 << 16
 
 
 class Cutter:
-    """Listens on `port`, forwards to `upstream` on loopback, and cuts until it has cut so often; then it only forwards."""
+    """Listens on `port`, forwards to `upstream` on loopback, and from `begin` on cuts until it has cut so often; then it only forwards."""
 
     def __init__(self, upstream: int, cuts: int, seed: int) -> None:
         self._upstream = upstream
@@ -26,10 +26,15 @@ class Cutter:
         self._lock = threading.Lock()
         self.counted: Counter[str] = Counter()
         self.done = threading.Event()
+        self._begun = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", free_port()), backlog=64)
         self.port: int = self._listener.getsockname()[1]
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
+
+    def begin(self) -> None:
+        """From now on; what was connected before has its turn too."""
+        self._begun.set()
 
     def close(self) -> None:
         """Take no more connections; those there are end with their ends."""
@@ -52,9 +57,9 @@ class Cutter:
             return self._chance.randint(2, MOST_EXCHANGES), self._chance.choice(WAYS)
 
     def _take(self, way: str) -> bool:
-        """Is there a cut left?"""
+        """Has it begun, and is there a cut left?"""
         with self._lock:
-            if self._left == 0:
+            if self._left == 0 or not self._begun.is_set():
                 return False
             self._left -= 1
             self.counted[way] += 1
@@ -83,7 +88,7 @@ class Cutter:
             if client in readable:
                 data = client.recv(_CHUNK)
                 exchanges += 1
-                if data and exchanges == at and self._take(way):
+                if data and not cutting and exchanges >= at and self._take(way):
                     cutting = way
                 if not data or (cutting and self._cut_sending(client, server, data, cutting)):
                     return

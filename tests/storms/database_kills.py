@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 
 from tests.postgres import PostgresServer
+from tests.storms.errands import Errands
 from tests.storms.ground import Ground
-from tests.storms.report import Outcome
+from tests.storms.report import Failure, Outcome
 from tests.storms.writers import Writers
 
 SHORTEST, LONGEST = 0.05, 0.5
@@ -49,9 +50,11 @@ def storm(ground: Ground, kills: int, seed: int = 1) -> Outcome:
     died = 0
     database = ground.take()
     ground.checkpoint()
-    writers = Writers(ground, database, seed)
+    writers, errands = Writers(ground, database, seed), Errands(ground, database, seed)
     writers.start()
-    for _ in range(kills):
+    errands.start()
+    made = 0
+    while made < kills:
         before = writers.acknowledged()
         time.sleep(chance.uniform(SHORTEST, LONGEST))
         deadline = time.monotonic() + 60
@@ -61,5 +64,9 @@ def storm(ground: Ground, kills: int, seed: int = 1) -> Outcome:
             break
         died += kill(ground.server)
         ground.server.launch()
-    failures = writers.finish()
-    return Outcome("kills", kills, time.monotonic() - began, {"processes killed": died, **writers.counted}, failures)
+        made += 1
+    failures = writers.stop() + errands.finish() + writers.judged()
+    if made < kills:
+        failures.append(Failure(seed, f"only {made} of {kills} kills were made: nobody wrote any more"))
+    counted = {"processes killed": died, **writers.counted, **{f"errands: {k}": n for k, n in errands.counted.items()}}
+    return Outcome("kills", made, time.monotonic() - began, counted, failures)

@@ -1,10 +1,12 @@
 """One PostgreSQL with a migrated and seeded template, a sandbox and two forges; storms take databases of their own from it in a moment."""
 
 import contextlib
+import http.client
 import itertools
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import psycopg
 
 from tests.crash.judge import Record
 from tests.crash.processes import Forge, Process
-from tests.crash.scene import CALL_LIMIT_SECONDS, Person, Scene, Slot, surroundings
+from tests.crash.scene import CALL_LIMIT_SECONDS, Person, Refused, Scene, Slot, surroundings
 from tests.postgres import PostgresServer, free_port
 from tests.sandbox.process import Sandbox
 
@@ -126,10 +128,12 @@ class Ground:
 
 
 class Corner(Scene):
-    """A scene in a database of its own, with its own web and timer, on the ground's server, sandbox and forges."""
+    """A scene in a database of its own, with its own web and timer, on the ground's server, sandbox and forges. `through` is the port at which the
+    product looks for the database; the harness reads it directly."""
 
-    def __init__(self, ground: Ground, threads: int = 4) -> None:
-        self.name = ground.take()
+    def __init__(self, ground: Ground, threads: int = 4, database: str = "", through: int = 0) -> None:
+        self.name = database or ground.take()
+        self.through = through
         super().__init__("postgres", ground.home / self.name, 1)
         self.ground = ground
         self.threads = threads
@@ -139,16 +143,25 @@ class Corner(Scene):
         self.record_address = self.ground.address(self.name)
         self.sandbox = self.ground.sandbox
         self.payments = f"http://{self.sandbox.host}"
-        self.product: Any = self.ground.inside(self.name)
+        self.product: Any = self.ground.inside(self.name, self.through)
         self.agents = self.ground.agents
         self.timer = None
         self.port = free_port()
         self.web_host = f"127.0.0.1:{self.port}"
         self.web = self.open_web()
         tenant = self.ground.tenant
-        self.slots = [
-            Slot(tenant["id"], tenant["key"], Person(self.web_host, tenant["email"], tenant["password"])),
-        ]
+        self.slots = [Slot(tenant["id"], tenant["key"], self._signed_in(tenant["email"], tenant["password"]))]
+
+    def _signed_in(self, email: str, password: str) -> Person:
+        """A person who tries again while the database is struck."""
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                return Person(self.web_host, email, password)
+            except (OSError, http.client.HTTPException, Refused) as error:
+                if (isinstance(error, Refused) and error.status < 500) or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.1)
 
     def open_web(self, strike: Mapping[str, Any] | None = None) -> Process:
         """The web of this corner, always on the same port; the one before is killed."""

@@ -1,6 +1,9 @@
-"""A process that sends the API what nobody honest would: bodies drawn from its own document, then broken; hostile names, numbers and headers."""
+"""A process that sends what nobody honest would: to the API bodies drawn from its own document and then broken, hostile names, numbers and headers;
+to the console broken forms of somebody who is signed in."""
 
 import json
+import re
+import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping
@@ -11,6 +14,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from tests.crash.points import Line
+from tests.storms import pages
 from tests.storms.documents import Json, allowed
 
 ATOMS: tuple[Any, ...] = (
@@ -39,6 +43,8 @@ ATOMS: tuple[Any, ...] = (
     [[[[[[]]]]]],
     {"__class__": "os.system"},
 )
+ASKED = 6
+_WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE|TRUNCATE|MERGE|COPY)\b", re.IGNORECASE)
 AIMS: dict[str, list[Any]] = {
     "expect_seq": [1, 2, 3],
     "attempt": [1],
@@ -78,14 +84,20 @@ TEXTS = st.one_of(
 class Sender:
     """One tenant's key, real rows to aim at, and what the answers were."""
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, email: str) -> None:
         from django.test import Client
+
+        from ledger.models import Tenant, User
 
         self._http = Client(raise_request_exception=False)
         self._key = key
+        person, self.tenant = User.objects.get(email=email), Tenant.objects.get()
+        pages.furnish(person, self.tenant)
+        self._browser = Client(raise_request_exception=False)
+        self._browser.force_login(person)
         self.counted: Counter[str] = Counter()
         self.failures: list[str] = []
-        self.known: dict[str, list[Any]] = {"run_id": [], "effect_id": [], "fence": [], **AIMS}
+        self.known: dict[str, list[Any]] = {"run_id": [], "effect_id": [], "fence": [], "request_id": [], **AIMS}
 
     def furnish(self) -> None:
         """Runs in several states, with effects, to aim at."""
@@ -114,6 +126,40 @@ class Sender:
             made = self.json("POST", f"/runs/{run_id}/effects", body)
             self.known["effect_id"].append(made["id"])
 
+        self._ask()
+
+    def _ask(self) -> None:
+        """Payments that somebody is to approve."""
+        from approvals.models import ApprovalRequest
+
+        for number in range(ASKED):
+            state = {"order": "hostile", "amount_minor": 5 + number, "currency": "EUR", "receipt": None}
+            self.json("POST", "/runs", {"workflow": "refunds", "version": "1", "task": "t", "state": state})
+        offer = {
+            "worker": {"id": str(uuid.uuid4()), "name": "w", "code_digest": "d"},
+            "offers": [{"workflow": "refunds", "versions": ["1"]}],
+            "limit": ASKED,
+            "lease_seconds": 600,
+        }
+        for packet in self.json("POST", "/runs/claim", offer)["packets"]:
+            members = [{"kind": "approval", "effect": "pay"}]
+            wait = {"mode": "any", "members": members, "deadline_seconds": 86_400, "on_deadline": "wake"}
+            request = {"order": "hostile", "amount_minor": 5, "currency": "EUR", "reason": "asked"}
+            body = {
+                "fence": packet["fence"],
+                "expect_seq": 1,
+                "state": state,
+                "code_version": "w",
+                "version": "1",
+                "propose": [{"name": "pay", "target": "payments", "tool": "payments.refund", "request": request}],
+                "next": {"kind": "wait", "transition": "issue", "wait": wait},
+            }
+            self.json("POST", f"/runs/{packet['run']['id']}/checkpoints", body)
+        rows = list(ApprovalRequest.objects.of(self.tenant))
+        assert len(rows) == ASKED
+        self.known["request_id"] = [str(row.pk) for row in rows]
+        self.known["digest"] = [bytes(row.digest).hex() for row in rows]
+
     def json(self, method: str, path: str, body: Any) -> Any:
         reply = self.send(method, f"/api/v1{path}", json.dumps(body).encode(), {"Idempotency-Key": str(uuid.uuid4())})
         assert reply.status_code < 300, (path, reply.content[:300])
@@ -122,6 +168,11 @@ class Sender:
     def send(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str], media: str = "application/json"
     ) -> Any:
+        if not path.startswith("/api/"):
+            return self._browser.generic(method, path, body, media, headers=headers)
+        if path.partition("?")[0].endswith("/decision"):
+            # A key never decides; what a person may send is parsed and judged.
+            return self._browser.generic(method, path, body, media, headers=headers)
         return self._http.generic(
             method, path, body, media, headers={"Authorization": f"Bearer {self._key}", **headers}
         )
@@ -133,15 +184,14 @@ class Sender:
         self.counted[f"{reply.status_code // 100}xx"] += 1
         if reply.status_code >= 500:
             self.failures.append(f"{reply.status_code} for {where}: {reply.content[:200]!r}")
-        elif reply.status_code >= 400 and not _is_problem(reply):
+        elif reply.status_code >= 400 and path.startswith("/api/") and not _is_problem(reply):
             self.failures.append(f"{reply.status_code} without a problem for {where}: {reply.content[:200]!r}")
-        writes = self._writes()
-        if writes == self._seen:
+        if not self._wrote:
             return
-        self._seen = writes
+        self._wrote = False
         rows = _rows()
         if reply.status_code >= 400 and rows != self._rows:
-            changed = {name: count - self._rows[name] for name, count in rows.items() if count != self._rows[name]}
+            changed = {name: (self._rows[name], now) for name, now in rows.items() if now != self._rows[name]}
             if path.endswith("/permit") and set(changed) >= {"ledger_journal_entry"}:
                 self.counted["refused, and the run was told to wake"] += 1
             else:
@@ -149,17 +199,17 @@ class Sender:
         self._rows = rows
 
     def remember(self) -> None:
-        """The rows as they are now; nobody else writes in this database."""
-        self._rows = _rows()
-        self._seen = self._writes()
-
-    def _writes(self) -> int:
-        """Grows with every transaction that wrote anything at all."""
+        """The rows as they are now; nobody else writes in this database, and this process has one connection to it."""
         from django.db import connection
 
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
-            return int(cursor.fetchone()[0])
+        self._rows = _rows()
+        self._wrote = False
+        connection.execute_wrappers.append(self._noticing)
+
+    def _noticing(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        """Any statement that could write makes the rows be read again."""
+        self._wrote = self._wrote or _WRITES.search(sql) is not None
+        return execute(sql, params, many, context)
 
 
 def _is_problem(reply: Any) -> bool:
@@ -170,13 +220,15 @@ def _is_problem(reply: Any) -> bool:
     return bool(found.get("code") and found.get("remedy") and "application/problem+json" in reply["Content-Type"])
 
 
-def _rows() -> dict[str, int]:
+def _rows() -> dict[str, tuple[int, int]]:
+    """Of each table how many rows it has, and a sum over everything that stands in them; but for when a key was used last."""
     from django.db import connection
 
     names = [name for name in connection.introspection.table_names() if name.startswith(("ledger_", "approvals_"))]
     with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(f"SELECT '{name}', count(*) FROM {name}" for name in names))
-        return dict(cursor.fetchall())
+        whole = "coalesce(sum(hashtext((to_jsonb(t) - 'last_used_at')::text)::bigint), 0)::bigint"
+        cursor.execute(" UNION ALL ".join(f"SELECT '{name}', count(*), {whole} FROM {name} t" for name in names))
+        return {name: (count, total) for name, count, total in cursor.fetchall()}
 
 
 @st.composite
@@ -288,13 +340,24 @@ def work(args: dict[str, Any], report: int, control: int) -> None:
     from resumeapp.api import api
 
     line = Line(report, control)
-    sender = Sender(args["key"])
+    sender = Sender(args["key"], args["email"])
     sender.furnish()
     sender.remember()
     calls = Calls(json.loads(json.dumps(api.get_openapi_schema(), default=str)), sender)
-    share = -(-args["count"] // len(calls.all))
+    console = pages.Pages(sender.tenant.slug, sender.known)
+    share = -(-args["count"] // (len(calls.all) + len(console.all)))
     for number, (method, path, operation) in enumerate(calls.all):
         drawn = st.tuples(calls.path(path, operation), calls.body(operation), calls.headers(), calls.medium(operation))
         _send(sender, method, drawn, share, args["seed"] * 1_000 + number)
+    for number, (method, text) in enumerate(console.all, len(calls.all)):
+        media = st.sampled_from([pages.FORM] * 16 + ["application/json", "text/plain", ""])
+        drawn = st.tuples(console.path(method, text), console.form(method), console.headers(), media)
+        _send(sender, method, drawn, share, args["seed"] * 1_000 + number)
+    taken = round(time.process_time())
     sent = sum(sender.counted[f"{hundreds}xx"] for hundreds in range(1, 6))
-    line.say("done", sent=sent, counted=sender.counted, failures=[text[:600] for text in sender.failures[:5]])
+    line.say(
+        "done",
+        sent=sent,
+        counted={**sender.counted, "seconds of CPU": taken},
+        failures=[text[:600] for text in sender.failures[:5]],
+    )

@@ -157,33 +157,3 @@ def write(args: dict[str, Any], report: int, control: int) -> None:
     except Exception as fault:
         error = f"{type(fault).__name__}: {fault}"
     line.say("done", counted=writer.counted, error=error[:1_000])
-
-
-def check(args: dict[str, Any], report: int, control: int) -> None:
-    """Is each acknowledged write there, found by its key and as it was answered? `lost` as text."""
-    from ledger.models import Checkpoint, Effect, Event, Run
-
-    runs = {(str(pk), key) for pk, key in Run.objects.across_tenants().values_list("pk", "idempotency_key")}
-    checkpoints = {
-        (str(run), seq, bytes(digest).hex(), key)
-        for run, seq, digest, key in Checkpoint.objects.across_tenants().values_list(
-            "run_id", "seq", "digest", "idempotency_key"
-        )
-    }
-    effects = {(str(pk), str(run)) for pk, run in Effect.objects.across_tenants().values_list("pk", "run_id")}
-    events = set(Event.objects.across_tenants().values_list("event_id", flat=True))
-    there = {
-        "run": lambda ack: (ack["run"], ack["key"]) in runs,
-        "checkpoint": lambda ack: (ack["run"], ack["seq"], ack["digest"], ack["key"]) in checkpoints,
-        "effect": lambda ack: (ack["effect"], ack["run"]) in effects,
-        "event": lambda ack: ack["id"] in events,
-    }
-    lost, number = [], 0
-    for place in args["acks"]:
-        for text in Path(place).read_text().splitlines():
-            ack = json.loads(text)
-            number += 1
-            if not there[ack["kind"]](ack):
-                lost.append(text)
-    counts = {"runs": len(runs), "checkpoints": len(checkpoints), "events": len(events)}
-    Line(report, control).say("done", acks=number, lost=lost[:20], lost_count=len(lost), **counts)

@@ -18,7 +18,21 @@ from tests.crash.points import Line
 BATCH = 20
 TIMES = 5
 """How often each event is delivered."""
-WHEN = ("early", "same time", "same time", "late")
+WHEN = (
+    "early",
+    "same time",
+    "same time",
+    "same time",
+    "same time",
+    "late",
+    "same time",
+    "same time",
+    "same time",
+    "same time",
+)
+LOOK = "FROM ledger_event_delivery d WHERE d.event_id = e.id"
+"""What every look for events that fit a wait, or for waits that fit an event, has in its statement."""
+PATIENCE_SECONDS = 30
 TOGETHER = 0.3
 """Of so many batches the repeats come while the meeting goes on, of the others after it."""
 VERIFIED = 20
@@ -39,6 +53,10 @@ class Meeting:
     answers: list[str] = field(default_factory=list)
     waited: tuple[float, float] = (0.0, 0.0)
     sent: tuple[float, float] = (0.0, 0.0)
+    stored: threading.Barrier | None = None
+    """Where both sides wait until both have stored and neither has looked."""
+    looks: int = 0
+    """How many sides came to their look through it."""
 
     @property
     def overlapped(self) -> bool:
@@ -95,7 +113,10 @@ class Table:
         packets = leases.claim(self.caller, Offer(uuid4(), "meet", "meet", {self.flow: ("1",)}, size, 600))
         if len(packets) != size:
             raise RuntimeError(f"claimed {len(packets)} of {size}")
-        return [Meeting(packet, WHEN[number % len(WHEN)]) for number, packet in enumerate(packets)]
+        meetings = [Meeting(packet, WHEN[number % len(WHEN)]) for number, packet in enumerate(packets)]
+        for meeting in [each for each in meetings if each.when == "same time"][::2]:
+            meeting.stored = threading.Barrier(2)
+        return meetings
 
     def _at_once(self, *acts: Callable[[], Any]) -> None:
         def guarded(act: Callable[[], Any]) -> None:
@@ -122,7 +143,8 @@ class Table:
         """One side of the meetings at the same time, then of those where the other side has come already."""
         for meeting in same:
             together.wait(60)
-            act(meeting)
+            with connection.execute_wrapper(partial(_at_its_look, meeting, [])):
+                act(meeting)
         for meeting in others:
             act(meeting)
 
@@ -187,6 +209,7 @@ class Table:
                     f"{meeting.when}: run {run_id} has (events, deliveries, wakes, status) {seen}; answers {meeting.answers}"
                 )
             self.counted[meeting.when] += 1
+            self.counted["both stored before either looked"] += meeting.looks == 2
             self.counted["overlapped"] += meeting.when == "same time" and meeting.overlapped
             self.counted["met by the event"] += "matched" in first
         for run_id in ids[:: max(1, VERIFIED)]:
@@ -194,6 +217,17 @@ class Table:
 
             self.counted["verified"] += 1
             self.failures += [f"CHAIN: run {run_id}: {fault}" for fault in verify.run(run_id).faults]
+
+
+def _at_its_look(
+    meeting: Meeting, come: list[bool], execute: Any, sql: str, params: Any, many: bool, context: Any
+) -> Any:
+    """One side's statements: before its first look it waits for the other side to have come as far."""
+    if meeting.stored is not None and not come and LOOK in sql:
+        come.append(True)
+        meeting.stored.wait(PATIENCE_SECONDS)
+        meeting.looks += 1
+    return execute(sql, params, many, context)
 
 
 def _counts(ids: Sequence[UUID]) -> dict[UUID, tuple[Any, ...]]:

@@ -38,6 +38,8 @@ def storm(ground: Ground, meetings: int, seed: int = 1) -> Outcome:
     if meetings >= 400:
         if counted["overlapped"] < counted["same time"] // 2:
             failures.append(Failure(seed, "fewer than half of those at the same time overlapped"))
+        if counted["both stored before either looked"] < counted["same time"] * 2 // 5:
+            failures.append(Failure(seed, "too few looked when both had stored: this proves nothing"))
         if not 0 < counted["met by the event"] < held:
             failures.append(Failure(seed, "one side of the meetings never was the second"))
     ground.kept = ground.kept or bool(failures)

@@ -139,12 +139,14 @@ class _Told(Api):
 
 
 class _Armed(httpx.BaseTransport):
-    """To the target: before a key's first request the fault that its order is named after is armed for it."""
+    """To the target: before a key's first request the fault that its order is named after is armed for it. `lost` are the faults whose first reply
+    is lost as well. Connections are kept and used again, so that what is left in one would be taken for the next call's answer."""
 
-    def __init__(self, payments: str, more: dict[str, Any]) -> None:
+    def __init__(self, payments: str, more: dict[str, Any], lost: list[str]) -> None:
         self._payments = payments
         self._more = more
-        self._inner = httpx.HTTPTransport(retries=0, trust_env=False, verify=False)
+        self._lost = lost
+        self._inner = _kept.setdefault("transport", httpx.HTTPTransport(retries=0, trust_env=False, verify=False))
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         key = request.headers["idempotency-key"]
@@ -156,13 +158,17 @@ class _Armed(httpx.BaseTransport):
             fault = json.loads(request.content)["order"].partition(".")[0]
             if not known.get(key):
                 call(host, "POST", "/_control/faults", {"fault": fault, "key": key, **self._more.get(fault, {})})
+                if fault in self._lost:
+                    self._inner.handle_request(request).close()
+                    raise httpx.ReadError("the reply was lost")
         return self._inner.handle_request(request)
 
     def close(self) -> None:
-        self._inner.close()
+        """The next call uses it again."""
 
 
 _armed: set[str] = set()
+_kept: dict[str, httpx.HTTPTransport] = {}
 
 
 def faulty(args: dict[str, Any], report: int, control: int) -> None:
@@ -172,13 +178,36 @@ def faulty(args: dict[str, Any], report: int, control: int) -> None:
     with Client(args["server"], args["key"], transport=_Told(line), patience=30.0) as client:
         Worker(
             client,
-            [agents.FLOWS["goodwill/1"]],
+            [agents.FLOWS["goodwill/1"], agents.FLOWS["oblivious/1"]],
+            lease_seconds=args["lease"],
+            wait_seconds=1,
+            name=f"storm:{os.getpid()}",
+            targets={"payments": args["payments"], "brief": args["payments"]},
+            target_transport=lambda: _Armed(args["payments"], args["more"], args["lost"]),
+        ).run()
+
+
+def errand(args: dict[str, Any], report: int, control: int) -> None:
+    """A worker that has some flows, and says which run each thing is about that it was answered."""
+    line = Line(report, control)
+    line.say("started")
+    with Client(args["server"], args["key"], transport=_Told(line), patience=30.0) as client:
+        Worker(
+            client,
+            [agents.FLOWS[name] for name in args["flows"]],
             lease_seconds=args["lease"],
             wait_seconds=1,
             name=f"storm:{os.getpid()}",
             targets={"payments": args["payments"]},
-            target_transport=lambda: _Armed(args["payments"], args["more"]),
         ).run()
+
+
+def furnish(args: dict[str, Any], report: int, control: int) -> None:
+    """The payment service once more, as a target that keeps keys for so many seconds."""
+    from tests.crash.seed import register_target
+
+    register_target(UUID(args["tenant"]), args["payments"], args["call_limit"], 0, "brief", args["key_retention"])
+    Line(report, control).say("done")
 
 
 def look_again(args: dict[str, Any], report: int, control: int) -> None:

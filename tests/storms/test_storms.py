@@ -28,6 +28,8 @@ def weathered(outcome: Outcome, at_least: int) -> None:
 def test_a_failure_is_shown_with_its_seed_and_the_line_that_makes_it_happen_again() -> None:
     found = Outcome("faults", 40, 1.0, {}, [Failure(7, "LOST it", "--only slow")])
     assert "python -m tests.storms faults --seed 7 --only slow" in found.text() and "bounds" not in found.text()
+    found = Outcome("kills", 3, 1.0, {}, [Failure(0, "LOST it")], seed=0, asked=3)
+    assert found.text().count("python -m tests.storms kills --seed 0 --trials 3") == 2
     assert "bounds its rate at about 0.075, no lower" in Outcome("faults", 40, 1.0).text()
 
 
@@ -35,7 +37,8 @@ def test_at_every_boundary_of_a_run_somebody_else_finishes_what_broke(ground: Gr
     passes = wanted("boundaries")
     outcome = STORMS["boundaries"](ground, passes)
     weathered(outcome, 160 * passes)
-    assert outcome.trials == 2 * passes * int(str(outcome.counted["boundaries"])), "a kill and an error of each"
+    boundaries, statements = int(str(outcome.counted["boundaries"])), int(str(outcome.counted["statements"]))
+    assert outcome.trials == passes * (2 * boundaries + statements), "a kill and an error of each, before and after it"
 
 
 def test_cut_connections_to_the_database_lose_and_repeat_nothing(ground: Ground) -> None:

@@ -5,6 +5,7 @@ import random
 import signal
 import threading
 import time
+from collections import Counter
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +17,13 @@ from tests.crash.trials import ENDED, TRIAL_SECONDS, Run, Unexpected
 from tests.storms.ground import LEASE_SECONDS, Corner, Ground
 from tests.storms.report import Failure, Outcome
 
+SAYS = {"claimed": "refused", "before_call": "ack", "called": "ack", "settled": "refused"}
+"""What a deaf one is answered when it writes what it has in hand: a commit is refused as stale, and a report of its call is taken as evidence."""
 AT_ONCE = 20
+AFTERWARDS = 0.3
+"""Of so many the zombie wakes up when the other has finished, of the others while that one holds the run."""
+SPEAKS_WITHIN = 20
+"""Seconds that a deaf one has to try and write what it has in hand."""
 POINTS = ("claimed", "before_call", "called", "settled")
 """Where a worker is stopped: with a packet, with a permit, with the target's answer, with its result recorded."""
 
@@ -67,9 +74,14 @@ def storm(ground: Ground, trials: int, seed: int = 1) -> Outcome:
     counted = {point: sum(run.notes["point"] == point for run in runs) for point in POINTS}
     counted["deaf"] = sum(run.notes.get("deaf", False) for run in runs)
     counted["spoke"] = sum(run.notes.get("spoke", False) for run in runs)
-    if trials >= 40 and counted["spoke"] < trials // 4:
-        failures.append(Failure(seed, f"only {counted['spoke']} of {trials} said anything when they were awake again"))
     counted["awake during the other's work"] = sum(run.notes.get("awake") == "running" for run in runs)
+    answers = Counter(answer for run in runs for answer in run.notes.get("answered", ()))
+    counted |= {f"answered by {answer}": count for answer, count in answers.items()}
+    if trials >= 40:
+        said = ("spoke", "awake during the other's work")
+        failures += [
+            Failure(seed, f"{name}: only {counted[name]} of {trials}") for name in said if counted[name] < trials // 2
+        ]
     ground.kept = ground.kept or bool(failures)
     return Outcome("zombies", len(runs), time.monotonic() - began, counted, failures)
 
@@ -108,20 +120,30 @@ def _haunt(run: Run) -> None:
     zombie.send(signal.SIGSTOP)
     if run.wait_status("ready", *ENDED) == "running":
         raise Unexpected("its lease never lapsed")
-    second = _worker(run, "goodwill/2-renamed")
-    run.wait_status("running", *ENDED)
-    if run.chance.random() < 0.3:
+    racing = run.chance.random() >= AFTERWARDS
+    second = _worker(run, "goodwill/2-renamed", "claimed" if racing else "")
+    if racing:
+        # It holds the run and goes no further until the zombie has had its say.
+        second.wait_for("point", TRIAL_SECONDS)
+    else:
         run.wait_status(*ENDED)
     run.notes["awake"] = run.head()["status"]
     said = len(zombie.lines)
     zombie.send(signal.SIGCONT)
     zombie.release()
-    until(3 if run.notes["deaf"] else 0.5, lambda: _spoke(zombie, said))
+    if racing:
+        second.release()
+    kind = SAYS[run.notes["point"]]
+    until(SPEAKS_WITHIN if run.notes["deaf"] else 0.5, lambda: any(one["kind"] == kind for one in _spoke(zombie, said)))
     spoke = _spoke(zombie, said)
     run.notes["spoke"] = bool(spoke)
+    run.notes["answered"] = [line["code"] if line["kind"] == "refused" else "evidence" for line in spoke]
     taken = [line["ack"] for line in spoke if line["kind"] == "ack" and line["ack"]["kind"] != "settle"]
     if taken:
         raise Unexpected(f"a replaced worker's write was taken: {taken}")
+    wanted = "stale-fence" if kind == "refused" else "evidence"
+    if run.notes["deaf"] and wanted not in run.notes["answered"]:
+        raise Unexpected(f"what it had in hand was not answered by {wanted}, but by {run.notes['answered']}")
     run.kill(zombie)
     run.wait_status(*ENDED)
     run.kill(second)

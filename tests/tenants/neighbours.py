@@ -83,11 +83,12 @@ class Route:
     names: tuple[str, ...] = field(default=())
 
 
-def _patterns(resolver: URLResolver, before: str = "") -> Iterator[tuple[str, URLPattern]]:
-    for each in resolver.url_patterns:
+def patterns(resolver: URLResolver | None = None, before: str = "") -> Iterator[tuple[str, URLPattern]]:
+    """Every address of the URL configuration, with its pattern."""
+    for each in (resolver or get_resolver()).url_patterns:
         text = before + str(each.pattern)
         if isinstance(each, URLResolver):
-            yield from _patterns(each, text)
+            yield from patterns(each, text)
         else:
             yield text, each
 
@@ -95,7 +96,7 @@ def _patterns(resolver: URLResolver, before: str = "") -> Iterator[tuple[str, UR
 def routes() -> list[Route]:
     """Every address of the URL configuration but the API's, whose operations have a test of their own."""
     found = []
-    for text, pattern in _patterns(get_resolver()):
+    for text, pattern in patterns():
         if not text.startswith("api/"):
             found.append(Route(str(pattern.name), text, tuple(re.findall(r"<\w+:(\w+)>", text))))
     return found

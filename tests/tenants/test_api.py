@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from ledger.domain.identity import ALL, Scope
+from ledger.domain.identity import ALL, Emit, Scope
 from ledger.models import Lease
 from ledger.services import identity
 from resumeapp.api import api
 from tests.api.conftest import Http, claim_body, start_body
 from tests.api.test_approvals import Signed
 from tests.api.test_every_route import Routes
-from tests.tenants.neighbours import MARKER, entries
+from tests.tenants.neighbours import MARKER, entries, patterns
 from tests.world import ANYTHING, EVERYTHING, World
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-KEYS = ("agent", "reader", "emitter", "person", "unknown", "none")
+KEYS = ("agent", "reader", "emitter", "one workflow", "person", "revoked", "expired", "unknown", "none")
 OWN_NAMES = {"workflow", "version"}
 """Arguments that are names, and every tenant's own: another's is simply not meant."""
 
@@ -31,6 +33,16 @@ class Operation:
     method: str
     path: str
     """As the document has it, such as `/runs/{run_id}`."""
+
+
+UNDOCUMENTED = {"", "docs", "openapi.json"}
+"""Addresses below the API's that are no operations."""
+
+
+def served() -> set[str]:
+    """Every address of the URL configuration below the API's, written as the document writes them."""
+    below = [(text, pattern) for text, pattern in patterns() if text.startswith("api/v1/")]
+    return {re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", text.removeprefix("api/v1/")) for text, _ in below}
 
 
 def operations() -> list[Operation]:
@@ -76,9 +88,24 @@ def callers(ours: World) -> dict[str, Http]:
         "person": Http(
             issue(ours.admin, "charlie", (Scope.RUNS_READ, Scope.OPERATE), person=ours.charlie, workflows=[ALL]).secret
         ),
+        "one workflow": Http(
+            issue(ours.admin, "one", EVERYTHING, agent_id=agent, workflows=["refund"], emits=[Emit("*", "*")]).secret
+        ),
+        "revoked": Http(_over(ours, "revoked")),
+        "expired": Http(_over(ours, "expired")),
         "unknown": Http("ra_test_nonsense"),
         "none": Http(),
     }
+
+
+def _over(ours: World, how: str) -> str:
+    """A key that was good once."""
+    issued = identity.issue_key(ours.admin, how, EVERYTHING, agent_id=ours.agent_id, **ANYTHING)
+    if how == "revoked":
+        identity.revoke_key(ours.admin, issued.id)
+    else:
+        identity.rotate_key(ours.admin, issued.id, timedelta(microseconds=1))
+    return issued.secret
 
 
 def of_theirs(neighbour: Neighbour) -> Iterator[tuple[Operation, str, str]]:
@@ -98,7 +125,8 @@ def told(response: Any, path: str) -> tuple[int, str]:
 
 
 def expected(kind: str) -> set[int]:
-    return {"agent": {404}, "unknown": {401}, "none": {401}}.get(kind, {403, 404})
+    over = {401} if kind in ("revoked", "expired", "unknown", "none") else {403, 404}
+    return {404} if kind in ("agent", "one workflow") else over
 
 
 @pytest.mark.parametrize("kind", KEYS)
@@ -120,7 +148,12 @@ def test_an_id_of_another_tenant_is_an_id_of_nothing(
     assert asked > 15 and entries(ours, neighbour.world) == before
 
 
-@pytest.mark.parametrize("kind", ["agent", "person", "none"])
+def test_every_address_of_the_api_is_an_operation_of_its_document() -> None:
+    documented = {operation.path.removeprefix("/") for operation in operations()}
+    assert served() == documented | UNDOCUMENTED and len(documented) > 20
+
+
+@pytest.mark.parametrize("kind", KEYS)
 def test_a_method_that_an_address_does_not_know_says_no_more(
     kind: str, ours: World, neighbour: Neighbour, callers: dict[str, Http]
 ) -> None:
@@ -132,6 +165,26 @@ def test_a_method_that_an_address_does_not_know_says_no_more(
                 response = caller.client.generic(method, f"/api/v1{path}", headers=caller.headers)
                 assert response.status_code in (404, 405), (method, path, response.content)
                 assert not [word for word in neighbour.words if word in response.content.decode() and word not in path]
+    assert entries(ours, neighbour.world) == before
+
+
+def test_a_session_is_no_key(ours: World, neighbour: Neighbour) -> None:
+    """Whoever is signed in reads and moves nothing by it, theirs or not, but decides."""
+    before = entries(ours, neighbour.world)
+    for person in (ours.alice, ours.charlie, ours.dora):
+        signed = Signed(person)
+        for operation, path, nothing in of_theirs(neighbour):
+            if operation.path.endswith("/decision"):
+                continue
+            body = json.dumps(neighbour.body(operation)).encode()
+            asked = [
+                signed.client.generic(
+                    operation.method, f"/api/v1{each}", body, "application/json", headers={"X-CSRFToken": signed.token}
+                )
+                for each in (path, nothing)
+            ]
+            assert asked[0].status_code == 401, (operation, asked[0].content)
+            assert told(asked[0], path) == told(asked[1], nothing), operation
     assert entries(ours, neighbour.world) == before
 
 
