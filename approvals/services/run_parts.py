@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from approvals.domain.checks import phrases
 from approvals.domain.differences import Difference, difference
+from approvals.domain.requests import CARRIED, Choice
 from approvals.labels import DEADLINES, DECISIONS, member_words
 from approvals.models import ApprovalRequest, Vote
 from approvals.services.pieces import Content, content, parsed
@@ -282,8 +283,26 @@ def authority(
     return tuple(sorted(lines, key=lambda line: line.at, reverse=True))
 
 
+TOLD = {Choice.APPROVE: "approved by", Choice.DENY: "denied by"}
+
+
 def _votes(votes: Sequence[Vote], request: ApprovalRequest) -> str:
-    told = {"approve": "approved by", "deny": "denied by"}
-    said = [f"{told[vote.choice]} {vote.voter.name}" for vote in votes]
-    revision = f"revision {request.revision}" if request.revision > 1 else ""
-    return ", ".join(part for part in [*said, words(request.cause), revision] if part)
+    """Who voted on what is asked now, then who did on revisions before it: theirs count no more, and are told as void."""
+    now = [*(_vote(vote) for vote in votes if vote.revision == request.revision), words(request.cause)]
+    if request.revision == 1:
+        return ", ".join(part for part in now if part)
+    present = ", ".join(part for part in now if part) or "no vote yet"
+    return "; ".join([f"revision {request.revision}: {present}", *_void(votes, request.revision)])
+
+
+def _void(votes: Sequence[Vote], revision: int) -> list[str]:
+    told = []
+    for number in sorted({vote.revision for vote in votes if vote.revision < revision}, reverse=True):
+        said = ", ".join(_vote(vote) for vote in votes if vote.revision == number)
+        told.append(f"revision {number}: {said}, void since it was asked again")
+    return told
+
+
+def _vote(vote: Vote) -> str:
+    carried = " (carried over)" if vote.entry_point == CARRIED else ""
+    return f"{TOLD[Choice(vote.choice)]} {vote.voter.name}{carried}"
