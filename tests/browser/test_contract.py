@@ -59,8 +59,6 @@ def deny(page: Page) -> None:
     page.get_by_role("button", name="Deny").click()
 
 
-
-
 def answering(page: Page, status: int) -> Callable[[Route], None]:
     """The server as it fails: this answer to every form, instead of the product's."""
 

@@ -64,7 +64,9 @@ def test_a_denied_card_goes_on_to_told_and_to_what_the_workflow_did(world: World
     )
 
 
-def test_another_revision_never_takes_the_place_of_what_is_read(world: World, open_page: Opened, console: Console) -> None:
+def test_another_revision_never_takes_the_place_of_what_is_read(
+    world: World, open_page: Opened, console: Console
+) -> None:
     world.policy(({**RULES[0], "quorum": 2}, *RULES[1:]))
     request = ask(world)
     bob = client_of(world.bob)
@@ -190,20 +192,3 @@ def test_a_notice_leaves_by_itself_stays_under_the_mouse_and_is_not_stacked(worl
     page.clock.run_for(9_000)
     expect(toast).to_have_count(0)
     expect(page.locator("#status")).to_contain_text("Approved.")
-
-
-@pytest.mark.parametrize("width", [720, 360])
-def test_on_a_narrow_screen_the_decision_comes_right_after_the_headline_facts(
-    world: World, open_page: Opened, width: int
-) -> None:
-    request = ask(world, order={"amount_minor": 8700, "refunded_minor": 0, "currency": "EUR"})
-    page = open_page(world.alice, width=width)
-    page.goto(address(world, request))
-
-    def top(selector: str) -> float:
-        box = page.locator(selector).bounding_box()
-        assert box is not None
-        return float(box["y"])
-
-    assert top(".alerting") < top(".decide") < top("#target")
-    expect(page.get_by_role("main").get_by_text("3 fields, unchanged")).to_be_visible()

@@ -70,7 +70,9 @@ def test_an_open_run_page_notices_that_its_run_has_moved(world: World, open_page
     expect(page.get_by_text("The run has moved")).to_have_count(0)
 
 
-@pytest.mark.parametrize(("width", "said"), [(1440, "x"), (360, "x"), (1440, "It waits. " * 90), (360, "It waits. " * 30)])
+@pytest.mark.parametrize(
+    ("width", "said"), [(1440, "x"), (360, "x"), (1440, "It waits. " * 90), (360, "It waits. " * 30)]
+)
 def test_what_is_read_stays_in_its_place_when_the_run_moves(
     world: World, open_page: Opened, width: int, said: str
 ) -> None:

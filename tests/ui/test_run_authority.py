@@ -16,9 +16,7 @@ from tests.world import RULES, World
 
 
 def vote(name: str, revision: int, choice: str = "approve", entry_point: str = "page") -> Any:
-    return SimpleNamespace(
-        voter=SimpleNamespace(name=name), revision=revision, choice=choice, entry_point=entry_point
-    )
+    return SimpleNamespace(voter=SimpleNamespace(name=name), revision=revision, choice=choice, entry_point=entry_point)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +25,12 @@ def vote(name: str, revision: int, choice: str = "approve", entry_point: str = "
         (1, "", [], ""),
         (1, "", [vote("Mara", 1)], "approved by Mara"),
         (1, "", [vote("Mara", 1), vote("Ivo", 1, "deny")], "approved by Mara, denied by Ivo"),
-        (2, "", [vote("Mara", 1)], "revision 2: no vote yet; revision 1: approved by Mara, void since it was asked again"),
+        (
+            2,
+            "",
+            [vote("Mara", 1)],
+            "revision 2: no vote yet; revision 1: approved by Mara, void since it was asked again",
+        ),
         (
             2,
             "",
