@@ -178,7 +178,7 @@ def handoff(user: User, tenant: Tenant, handoff_id: UUID) -> HandoffPage:
     operates = permissions.can(user, Verb.OPERATE, found.run.workflow)
     of_run = Effect.objects.of(tenant).filter(Q(run_id=found.run_id)).select_related("target")
     effects = effect_lines.lines(tenant, list(of_run.order_by("proposed_at", "pk")[:MOST_EFFECTS]), may_see=payloads)
-    wakes = run_parts.wakes(tenant, found.run_id, {str(line.id): line.name for line in effects})
+    wakes, _ = run_parts.wakes(tenant, found.run_id, {str(line.id): line.name for line in effects})
     note = bodies([found.note_id], tenant.pk).get(found.note_id) if found.note_id else None
     unknown = tuple(line for line in effects if line.state in {"unknown", "in_flight"} or line.disputed)
     is_open = found.state in OPEN_HANDOFFS

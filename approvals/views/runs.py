@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from approvals.labels import HEALTH
 from approvals.services import run_lists, run_pages
 from approvals.services.run_lists import Filter
+from approvals.services.run_pages import Where
 from approvals.views.access import TenantRequest, tenant_page
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Status
@@ -41,8 +42,14 @@ def runs(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page
 def run(request: TenantRequest, run_id: UUID) -> HttpResponse:
-    """One run. `before` pages its timeline."""
-    page = run_pages.run(request.person, request.tenant, run_id, _sequence(request.GET.get("before", "")))
+    """One run. `before` pages its timeline, `wakes` and `checkpoints` page those."""
+    asked = request.GET
+    where = Where(
+        timeline=_sequence(asked.get("before", "")),
+        checkpoints=_sequence(asked.get("checkpoints", "")),
+        wakes=asked.get("wakes", ""),
+    )
+    page = run_pages.run(request.person, request.tenant, run_id, where)
     return render(request, "runs/run.html", {"run": page})
 
 
