@@ -116,7 +116,9 @@ class Part:
     newest: bool
 
 
-def wakes(tenant: Tenant, run_id: UUID, names: Mapping[str, str], before: str = "") -> tuple[tuple[WakeLine, ...], Part]:
+def wakes(
+    tenant: Tenant, run_id: UUID, names: Mapping[str, str], before: str = ""
+) -> tuple[tuple[WakeLine, ...], Part]:
     """A few decisions, newest first, each with its checks as a matrix of recorded against observed. `names` are those of effects, by id.
 
     `before` is where the page before ended. Raises LedgerError `invalid` for a page that isn't one.
@@ -267,7 +269,9 @@ def _shown(found: Difference) -> Difference:
 
 def requests_of(tenant: Tenant, run_id: UUID) -> list[ApprovalRequest]:
     """The run's newest requests for leave, newest first: one more than its page shows."""
-    return list(ApprovalRequest.objects.of(tenant).filter(run_id=run_id).order_by("-opened_at", "-pk")[: MOST_ASKED + 1])
+    return list(
+        ApprovalRequest.objects.of(tenant).filter(run_id=run_id).order_by("-opened_at", "-pk")[: MOST_ASKED + 1]
+    )
 
 
 def authority(

@@ -24,7 +24,9 @@ def long_run(world: World, clock: Clock, times: int) -> UUID:
     for n in range(times):
         at = clock.now() + timedelta(seconds=30)
         wait = WaitSpec(SetMode.ALL, (MemberSpec(MemberKind.TIMER, at=at),), at + timedelta(hours=1))
-        world.commit(packet, Next(NextKind.WAIT, "assess", wait), state={"order": str(n), "amount_minor": n, "currency": "EUR"})
+        world.commit(
+            packet, Next(NextKind.WAIT, "assess", wait), state={"order": str(n), "amount_minor": n, "currency": "EUR"}
+        )
         clock.shift(31)
         sweep.sweep()
         wakes.run(packet.run.id)
