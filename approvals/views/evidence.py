@@ -25,13 +25,13 @@ SAID: Mapping[str, str] = {
 
 def context(card: Card, tenant: Tenant) -> dict[str, Any]:
     """Rows of `partials/_kv.html`: `verified`, and `claimed` of the calls and the state from which the agent asked."""
-    found = evidence.of(card)
-    sure = [call for call in found.calls if call.confirmed is not None]
-    told = [call for call in found.calls if call.confirmed is None]
+    found = evidence.calls(card)
+    sure = [call for call in found if call.confirmed is not None]
+    told = [call for call in found if call.confirmed is None]
     return {
         "verified": [*_seen(card), *(_call(call, tenant) for call in sure)],
-        "claimed": [*(_call(call, tenant) for call in told), *_state(found.state)],
-        "checkpoint": found.checkpoint,
+        "claimed": [*(_call(call, tenant) for call in told), *_state(card.agent_state)],
+        "checkpoint": card.checkpoint,
     }
 
 

@@ -15,7 +15,6 @@ from approvals.services.history_pages import Filter
 from approvals.views import newer
 from approvals.views.access import TenantRequest, tenant_page
 
-
 SEARCH = {"since": "from"}
 """A search's own name where the question whether anything is newer needs it."""
 

@@ -12,9 +12,8 @@ from django.urls import reverse
 
 from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import EffectState
-from ledger.domain.handoffs import Outcome
 from ledger.domain.identity import Caller
-from ledger.services import effects, handoffs
+from ledger.services import effects
 from tests.clock import Clock
 from tests.ui.asking import client_of
 from tests.ui.scenes import completed, handed_over, lost
@@ -94,7 +93,6 @@ def test_handoffs_tell_what_came_and_what_was_closed_on_each_list(world: World, 
     assert (mine.told(), closed.told()) == ("1 new", "the counts")
     full = Open(client_of(world.charlie), world, "handoffs")
     effects.verdict(charlie(world), handoff.effect_id, EffectState.FAILED, "rejected", "The provider refused it.", "")
-    handoffs.close(charlie(world), handoff.pk, Outcome.CANCEL, "The customer withdrew it.")
     assert full.told() == "1 closed" and closed.told().startswith("1 new")
     assert "show=closed" in closed.ask().content.decode()
 
