@@ -11,7 +11,7 @@ from approvals.services import evidence
 from approvals.services.cards import Card
 from approvals.services.evidence import Called
 from approvals.templatetags.console import absolute, visible_text, words
-from approvals.views import documents
+from approvals.views import documents, sources
 from ledger.domain.effects import ReportKind
 from ledger.models import Tenant
 
@@ -29,19 +29,21 @@ def context(card: Card, tenant: Tenant) -> dict[str, Any]:
     sure = [call for call in found if call.confirmed is not None]
     told = [call for call in found if call.confirmed is None]
     return {
-        "verified": [*_seen(card), *(_call(call, tenant) for call in sure)],
+        "verified": [*_seen(card, tenant), *(_call(call, tenant) for call in sure)],
         "claimed": [*(_call(call, tenant) for call in told), *_state(card.agent_state)],
         "checkpoint": card.checkpoint,
+        "href": sources.run(card, tenant, "checkpoints"),
     }
 
 
-def _seen(card: Card) -> list[dict[str, Any]]:
+def _seen(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
     seen = card.newest or card.proposed
     if seen is None:
         return []
     row = {
         "label": visible_text(" ".join(filter(None, [card.effect.target.name, card.effect.resource]))),
         "value": f"version {visible_text(seen.version)}",
+        "href": sources.sighting(card, tenant),
         "note": f"read at the target by resumeapp on {absolute(seen.at)}",
     }
     return [row]

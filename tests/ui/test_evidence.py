@@ -70,7 +70,7 @@ def test_a_call_is_verified_once_its_target_said_so_itself(world: World, clock: 
     answered(effect, LookAnswer.APPLIED, clock.now(), reference="re_9")
     wakes.run(effect.run_id)
     packet = world.claim("1", "2")
-    effects.accept(world.caller, effect.pk, packet.fence)
+    effects.accept(world.caller, effect.run_id, "pay", packet.fence)
     verified, claimed = parts(client_of(world.alice), world, asked_beside(world, clock, packet))
     assert "Call “pay” committed at payments, reference re_9 payments said so when asked on" in verified
     assert "Call" not in claimed
