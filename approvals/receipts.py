@@ -11,7 +11,7 @@ from django.core import signing
 from approvals.domain.decisions import Receipt
 from ledger.domain import canonical
 
-CARD = "card/3"
+CARD = "card/4"
 _SALT = "approvals.view-receipt"
 
 

@@ -18,7 +18,7 @@ def _payment(asked: Asked) -> tuple[str, str] | None:
     return (money, order) if money and not money.startswith("−") and order else None
 
 
-@renders("payments.refund", version="2")
+@renders("payments.refund", version="3")
 def refund(asked: Asked) -> Words | None:
     """Money back to a customer."""
     payment = _payment(asked)
@@ -41,7 +41,7 @@ def _after(arguments: Mapping[str, Any], order: Any) -> tuple[Difference, ...]:
     """What is refunded of the order before and after, as far as the order was seen; nothing when it was seen in another currency."""
     if not isinstance(order, Mapping) or order.get("currency") != arguments["currency"]:
         return ()
-    total, refunded, currency = order.get("amount_minor"), order.get("refunded_minor", 0), order["currency"]
+    total, refunded, currency = _total(order), order.get("refunded_minor", 0), order["currency"]
     if not amount(total, currency) or not amount(refunded, currency):
         return ()
     gone = refunded + arguments["amount_minor"]
@@ -51,12 +51,17 @@ def _after(arguments: Mapping[str, Any], order: Any) -> tuple[Difference, ...]:
     )
 
 
+def _total(order: Mapping[str, Any]) -> Any:
+    """What the order came to, by the name that its target gives it."""
+    return order.get("total_minor", order.get("amount_minor"))
+
+
 def _beyond(arguments: Mapping[str, Any], order: Any) -> str:
     """What is wrong with the amount, going by the order as it was seen: another currency, or more than is left of it."""
     if not isinstance(order, Mapping):
         return ""
     wanted, currency = arguments["amount_minor"], order.get("currency")
-    total, refunded = order.get("amount_minor"), order.get("refunded_minor", 0)
+    total, refunded = _total(order), order.get("refunded_minor", 0)
     whole, gone = amount(total, currency), amount(refunded, currency)
     if not whole or not gone:
         return ""

@@ -14,6 +14,7 @@ from approvals.domain.quorum import counts, missing
 from approvals.domain.requests import EFFECT, Choice, RequestState
 from approvals.models import ApprovalRequest, Revision, Vote
 from approvals.services import earlier, lately, sightings, standing
+from approvals.services.counts import clock
 from approvals.services.earlier import Earlier
 from approvals.services.lately import Lately
 from approvals.services.sightings import Seen
@@ -25,6 +26,7 @@ from ledger.domain.waits import OnDeadline, SetState, silence
 from ledger.models import (
     Agent,
     ApiKey,
+    Checkpoint,
     Effect,
     Grant,
     JournalEntry,
@@ -39,7 +41,7 @@ from ledger.models import (
     WaitSet,
     WorkflowType,
 )
-from ledger.services import facts, permissions
+from ledger.services import permissions
 
 MOST_EARLIER = 20
 SLOW = timedelta(minutes=5)
@@ -78,7 +80,8 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One request as one person sees it. `stance` is '' when they may decide, otherwise why not; `arguments` is None unless `reads`.
+    """One request as one person sees it. `stance` is '' when they may decide, otherwise why not; `arguments` is None unless `reads`,
+    and so is `agent_state`, which the agent committed at the `checkpoint` from which it asked.
 
     `silence` is what happens, and when, if nobody decides. `proposed` is what the target showed when this revision was asked, `before` when
     the one before it was, `newest` what it showed last, before the first call was permitted (`called_at`). `spent` is how leave of an
@@ -96,6 +99,8 @@ class Card:
     key_prefix: str
     approves: bool
     reads: bool
+    checkpoint: int
+    agent_state: Any
     arguments: Any
     raw: bytes | None
     before: Seen | None
@@ -209,18 +214,19 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
     request = seen_request(person, tenant, request_id)
     revisions = _revisions(request)
     revision = next(row for row in revisions if row.number == request.revision)
-    effect = _effect(request)
+    effect = _effect(request, revision.opened_at)
     votes = list(
         Vote.objects.of(tenant).filter(request=request).select_related("voter", "reason_body").order_by("-voted_at")
     )
     workflow: WorkflowType = request.workflow  # type: ignore[assignment]
     approves = permissions.can(person, Verb.APPROVE, workflow)
     reads = approves or permissions.can(person, Verb.SEE_PAYLOADS, workflow)
-    now = facts.read().now
+    now = effect.now
     current = [vote for vote in votes if vote.revision == request.revision]
     quorum = _quorum(person, request, revision, current)
     voted = next((vote for vote in current if vote.voter_id == person.pk), None)
     raw = sightings.content_of(effect.request) if reads else None
+    state = bytes(effect.state_content) if reads and effect.state_content is not None else None
     related = _related(effect, request)
     called_at = effect.called_at
     card = Card(
@@ -235,6 +241,8 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         key_prefix=effect.key_prefix or "",
         approves=approves,
         reads=reads,
+        checkpoint=effect.checkpoint_seq or 0,
+        agent_state=canonical.parse(state) if state else None,
         arguments=canonical.parse(raw) if raw else None,
         raw=raw,
         before=sightings.newest(effect, reads, pk=revision.previous_observation_id),
@@ -266,14 +274,24 @@ def _revisions(request: ApprovalRequest) -> list[Any]:
     return list(rows.annotate(asked_under=Subquery(then[:1]), in_force=Subquery(versions[:1])))
 
 
-def _effect(request: ApprovalRequest) -> Any:
-    """The effect with its target, request, run and head, when its first call was permitted, and the key of the run's lease."""
+def _effect(request: ApprovalRequest, asked_at: datetime) -> Any:
+    """The effect with its target, request, run and head, when its first call was permitted, the key of the run's lease, the checkpoint from which it
+    was asked with the state that the agent committed there, and the database's clock."""
     calls = Permit.objects.of(request.tenant_id).filter(effect=OuterRef("pk")).order_by("attempt")
     held = Lease.objects.of(request.tenant_id).filter(pk=OuterRef(OuterRef("run_id"))).values("key_id")
     keys = ApiKey.objects.of(request.tenant_id).filter(pk__in=held)
+    kept = (
+        Checkpoint.objects.of(request.tenant_id)
+        .filter(run=OuterRef("run_id"), created_at__lte=asked_at)
+        .order_by("-seq")
+    )
     rows = Effect.objects.of(request.tenant_id).select_related("target", "request", "run__head")
     return rows.annotate(
-        called_at=Subquery(calls.values("permitted_at")[:1]), key_prefix=Subquery(keys.values("prefix")[:1])
+        called_at=Subquery(calls.values("permitted_at")[:1]),
+        key_prefix=Subquery(keys.values("prefix")[:1]),
+        checkpoint_seq=Subquery(kept.values("seq")[:1]),
+        state_content=Subquery(kept.values("state__content")[:1]),
+        now=clock(),
     ).get(pk=request.subject_id)
 
 

@@ -112,6 +112,15 @@ def seen_only(user: User, tenant: Tenant) -> QuerySet[Handoff]:
     return rows.exclude(run__workflow__in=operated)
 
 
+def listed(user: User, tenant: Tenant, shows: str) -> QuerySet[Handoff]:
+    """The handoffs of a list: the `open` ones that are this person's to take, those for `others`, or the `closed` ones that they may see."""
+    if shows == "closed":
+        seen = Handoff.objects.of(tenant).filter(run__head__in=seen_by(user, tenant))
+        rows: QuerySet[Handoff] = seen.exclude(state__in=OPEN_HANDOFFS)
+        return rows
+    return seen_only(user, tenant) if shows == "others" else open_for(user, tenant)
+
+
 def handoffs(user: User, tenant: Tenant, shows: str = "open", before: str = "", grave: str = "") -> HandoffList:
     """A page of handoffs: the `open` ones that are this person's to take, or those for `others`, gravest and soonest due first, or the
     `closed` ones of runs that they may see, newest first.
@@ -120,14 +129,12 @@ def handoffs(user: User, tenant: Tenant, shows: str = "open", before: str = "", 
     """
     cursor = Cursor.parse(before)
     mine, others = open_for(user, tenant), seen_only(user, tenant)
-    rows: QuerySet[Any]
+    rows: QuerySet[Any] = listed(user, tenant, shows)
     if shows == "closed":
-        rows = Handoff.objects.of(tenant).filter(run__head__in=seen_by(user, tenant)).exclude(state__in=OPEN_HANDOFFS)
         page = rows.annotate(grave=Value(0)).order_by("-closed_at", "-pk")
         if cursor is not None:
             page = page.filter(Q(closed_at__lt=cursor.at) | Q(closed_at=cursor.at, pk__lt=cursor.id))
     else:
-        rows = others if shows == "others" else mine
         page = rows.annotate(grave=GRAVITY).order_by("grave", "due_at", "pk")
         if cursor is not None:
             rank = int(grave) if grave in {"1", "2"} else 0
@@ -178,7 +185,7 @@ def handoff(user: User, tenant: Tenant, handoff_id: UUID) -> HandoffPage:
     operates = permissions.can(user, Verb.OPERATE, found.run.workflow)
     of_run = Effect.objects.of(tenant).filter(Q(run_id=found.run_id)).select_related("target")
     effects = effect_lines.lines(tenant, list(of_run.order_by("proposed_at", "pk")[:MOST_EFFECTS]), may_see=payloads)
-    wakes = run_parts.wakes(tenant, found.run_id, {str(line.id): line.name for line in effects})
+    wakes, _ = run_parts.wakes(tenant, found.run_id, {str(line.id): line.name for line in effects})
     note = bodies([found.note_id], tenant.pk).get(found.note_id) if found.note_id else None
     unknown = tuple(line for line in effects if line.state in {"unknown", "in_flight"} or line.disputed)
     is_open = found.state in OPEN_HANDOFFS

@@ -15,7 +15,8 @@ from django.utils.dateparse import parse_date
 
 from approvals.labels import VERBS
 from approvals.models import ApprovalRequest
-from approvals.services import actors, timelines, verification_pages
+from approvals.services import actors, newer, timelines, verification_pages
+from approvals.services.newer import Moved
 from approvals.services.pieces import Item
 from approvals.services.verification_pages import Overview
 from approvals.templatetags.console import visible_text as shown
@@ -81,17 +82,7 @@ def readable(user: User, tenant: Tenant) -> bool:
 
 def history(user: User, tenant: Tenant, asked: Filter) -> History:
     """A page of the history. Raises LedgerError `forbidden` without the right to audit, `invalid` for a filter that can't be read."""
-    types = permissions.visible(user, Verb.AUDIT).filter(tenant=tenant)
-    whole = permissions.can(user, Verb.AUDIT, tenant)
-    if not whole and not types.exists():
-        raise LedgerError(
-            "forbidden",
-            "only auditors and administrators see the history",
-            "An administrator of the tenant can give you the right to audit. Each run’s own page tells what happened to it.",
-        )
-    rows = JournalEntry.objects.of(tenant)
-    if not whole:
-        rows = rows.filter(kind="run", stream_id__in=Run.objects.of(tenant).filter(workflow__in=types).values("pk"))
+    rows, whole = _audited(user, tenant)
     found = list(_narrowed(tenant, rows, asked).order_by("-at", "-id")[: SHOWN + 1])
     more, found = len(found) > SHOWN, found[:SHOWN]
     ids = {row.stream_id for row in found if row.kind == "run"}
@@ -119,6 +110,28 @@ def history(user: User, tenant: Tenant, asked: Filter) -> History:
         targets=tuple(Target.objects.of(tenant).order_by("name").values_list("name", flat=True)[:200]),
         checks=verification_pages.overview(tenant) if whole and asked == Filter() else None,
     )
+
+
+def moved(user: User, tenant: Tenant, asked: Filter, at: datetime) -> Moved:
+    """How many entries of this search came after a moment. Raises LedgerError as `history` does."""
+    rows, _ = _audited(user, tenant)
+    return newer.since(_narrowed(tenant, rows, asked), "at", at)
+
+
+def _audited(user: User, tenant: Tenant) -> tuple[QuerySet[JournalEntry], bool]:
+    """The entries that this person may read, and whether these are all of the tenant."""
+    types = permissions.visible(user, Verb.AUDIT).filter(tenant=tenant)
+    whole = permissions.can(user, Verb.AUDIT, tenant)
+    if not whole and not types.exists():
+        raise LedgerError(
+            "forbidden",
+            "only auditors and administrators see the history",
+            "An administrator of the tenant can give you the right to audit. Each run’s own page tells what happened to it.",
+        )
+    rows: QuerySet[JournalEntry] = JournalEntry.objects.of(tenant)
+    if not whole:
+        rows = rows.filter(kind="run", stream_id__in=Run.objects.of(tenant).filter(workflow__in=types).values("pk"))
+    return rows, whole
 
 
 def _narrowed(tenant: Tenant, rows: QuerySet[JournalEntry], asked: Filter) -> QuerySet[JournalEntry]:

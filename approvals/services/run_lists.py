@@ -12,6 +12,8 @@ from django.db.models import Q, QuerySet
 
 from approvals.labels import HEALTH
 from approvals.models import Vote
+from approvals.services import newer
+from approvals.services.newer import Moved
 from approvals.services.pieces import Cursor, Page, counted, short
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.endings import Reason
@@ -124,6 +126,11 @@ def runs(user: User, tenant: Tenant, asked: Filter) -> RunList:
         workflows=tuple(types.values_list("name", flat=True)[:200]),
         asked=asked,
     )
+
+
+def moved(user: User, tenant: Tenant, asked: Filter, at: datetime) -> Moved:
+    """How many of these runs began or moved after a moment."""
+    return newer.since(_narrowed(seen_by(user, tenant), tenant, asked, facts.read().now), "moved_at", at)
 
 
 def _narrowed(rows: QuerySet[RunHead], tenant: Tenant, asked: Filter, now: datetime) -> QuerySet[RunHead]:

@@ -17,7 +17,7 @@ from approvals.services import effect_lines, run_parts, timelines, verification_
 from approvals.services.effect_lines import EffectLine
 from approvals.services.pieces import Fact, Item
 from approvals.services.run_lists import seen_by
-from approvals.services.run_parts import AuthorityLine, CheckpointLine, WaitLine, WakeLine
+from approvals.services.run_parts import AuthorityLine, CheckpointLine, Part, WaitLine, WakeLine
 from approvals.services.verification_pages import Verified
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.explain import explain
@@ -70,10 +70,13 @@ class RunPage:
     next: tuple[Fact, ...]
     wait: WaitLine | None
     wakes: tuple[WakeLine, ...]
+    wakes_part: Part
     effects: tuple[EffectLine, ...]
     more_effects: bool
     checkpoints: tuple[CheckpointLine, ...]
+    checkpoints_part: Part
     authority: tuple[AuthorityLine, ...]
+    more_authority: bool
     timeline: tuple[Item, ...]
     older: int | None
     sees_payloads: bool
@@ -89,19 +92,32 @@ def length(user: User, tenant: Tenant, run_id: UUID) -> int:
     return found
 
 
-def run(user: User, tenant: Tenant, run_id: UUID, before: int | None = None) -> RunPage:
-    """The page of one run; `before` is the journal's sequence before which its timeline goes on. Http404 for what this person can't see.
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Before which entry of the journal the timeline goes on, before which checkpoint the checkpoints do, and where the wakes do ('' or None: at
+    the newest)."""
+
+    timeline: int | None = None
+    checkpoints: int | None = None
+    wakes: str = ""
+
+
+NEWEST = Where()
+
+
+def run(user: User, tenant: Tenant, run_id: UUID, where: Where = NEWEST) -> RunPage:
+    """The page of one run, from the newest or from `where`. Http404 for what this person can't see.
 
     A run that moves while it is read is read again, so that no part of its page contradicts another.
     """
     for _ in range(READINGS - 1):
-        page = _read(user, tenant, run_id, before)
+        page = _read(user, tenant, run_id, where)
         if length(user, tenant, run_id) == page.head_seq:
             return page
-    return _read(user, tenant, run_id, before)
+    return _read(user, tenant, run_id, where)
 
 
-def _read(user: User, tenant: Tenant, run_id: UUID, before: int | None) -> RunPage:
+def _read(user: User, tenant: Tenant, run_id: UUID, where: Where) -> RunPage:
     rows = _named(user, tenant).filter(run_id=run_id)
     head: RunHead | None = verification_pages.with_last(rows, tenant).first()
     if head is None:
@@ -120,9 +136,13 @@ def _read(user: User, tenant: Tenant, run_id: UUID, before: int | None) -> RunPa
     named = {str(e.pk): {"name": e.name, "target": e.target.name} for e in found}
     named |= {str(request.pk): named[str(request.subject_id)] for request in asked if str(request.subject_id) in named}
     lines = effect_lines.lines(tenant, found[:MOST_EFFECTS], may_see=payloads)
-    timeline, older = timelines.of_run(tenant, run_id, named, before)
     told = explain(view, endings([head]).get(run_id), owner=head.handoff_owner or "")  # type: ignore[attr-defined]
     unwell = health(view)
+    timeline, older = timelines.of_run(tenant, run_id, named, where.timeline)
+    wakes, wakes_part = run_parts.wakes(tenant, run_id, {key: line["name"] for key, line in named.items()}, where.wakes)
+    checkpoints, checkpoints_part = run_parts.checkpoints(tenant, run_id, where.checkpoints, may_see=payloads)
+    apart = {line.id: line.told_apart for line in lines}
+    authority, more_authority = run_parts.authority(tenant, run_id, asked, effects, apart)
     attention, attention_href = _attention(tenant, found, view.handoff)
     return RunPage(
         id=run_id,
@@ -143,11 +163,14 @@ def _read(user: User, tenant: Tenant, run_id: UUID, before: int | None) -> RunPa
         owner=_owner(head),
         next=_next(head, view.clearance),
         wait=run_parts.wait(tenant, run_id, effects, by_effect, view.now),
-        wakes=run_parts.wakes(tenant, run_id, {key: line["name"] for key, line in named.items()}),
+        wakes=wakes,
+        wakes_part=wakes_part,
         effects=lines,
         more_effects=len(found) > MOST_EFFECTS,
-        checkpoints=run_parts.checkpoints(tenant, run_id, may_see=payloads),
-        authority=run_parts.authority(tenant, run_id, asked, effects, {line.id: line.told_apart for line in lines}),
+        checkpoints=checkpoints,
+        checkpoints_part=checkpoints_part,
+        authority=authority,
+        more_authority=more_authority,
         timeline=timeline,
         older=older,
         sees_payloads=payloads,

@@ -9,14 +9,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Subquery
+from django.db.models import Count, Q, Subquery
 from django.urls import reverse
 
 from approvals.domain.checks import phrases
 from approvals.domain.differences import Difference, difference
+from approvals.domain.requests import CARRIED, Choice
 from approvals.labels import DEADLINES, DECISIONS, member_words
 from approvals.models import ApprovalRequest, Vote
-from approvals.services.pieces import Content, content, parsed
+from approvals.services.pieces import Content, Cursor, content, parsed
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.phrases import CHECKS, words
 from ledger.domain.waits import SetMode, silence
@@ -105,13 +106,37 @@ class AuthorityLine:
     href: str = ""
 
 
-def wakes(tenant: Tenant, run_id: UUID, names: Mapping[str, str]) -> tuple[WakeLine, ...]:
-    """The last decisions, newest first, each with its checks as a matrix of recorded against observed. `names` are those of effects, by id."""
-    found = list(Decision.objects.of(tenant).filter(run_id=run_id).order_by("-decided_at", "-pk")[:MOST_DECISIONS])
+@dataclass(frozen=True, slots=True)
+class Part:
+    """How much of a run's history a section shows, of how much, where what is older begins ('' at the end), and whether these are the newest."""
+
+    shown: int
+    total: int
+    older: str
+    newest: bool
+
+
+def wakes(
+    tenant: Tenant, run_id: UUID, names: Mapping[str, str], before: str = ""
+) -> tuple[tuple[WakeLine, ...], Part]:
+    """A few decisions, newest first, each with its checks as a matrix of recorded against observed. `names` are those of effects, by id.
+
+    `before` is where the page before ended. Raises LedgerError `invalid` for a page that isn't one.
+    """
+    every = Decision.objects.of(tenant).filter(run_id=run_id)
+    total = Subquery(every.order_by().values("run_id").annotate(n=Count("pk")).values("n"))
+    rows = every.annotate(total=total).order_by("-decided_at", "-pk")
+    cursor = Cursor.parse(before)
+    if cursor is not None:
+        rows = rows.filter(Q(decided_at__lt=cursor.at) | Q(decided_at=cursor.at, pk__lt=cursor.id))
+    found = list(rows[: MOST_DECISIONS + 1])
+    more, found = len(found) > MOST_DECISIONS, found[:MOST_DECISIONS]
+    older = str(Cursor(found[-1].decided_at, found[-1].pk)) if more else ""
+    part = Part(len(found), found[0].total if found else 0, older, newest=cursor is None)
     checks: dict[UUID, list[WakeCheck]] = defaultdict(list)
     for check in WakeCheck.objects.of(tenant).filter(decision_id__in=[d.pk for d in found]).order_by("ordinal")[:300]:
         checks[check.decision_id].append(check)
-    return tuple(_wake(decision, checks[decision.pk], names) for decision in found)
+    return tuple(_wake(decision, checks[decision.pk], names) for decision in found), part
 
 
 def _wake(decision: Decision, checks: Sequence[WakeCheck], names: Mapping[str, str]) -> WakeLine:
@@ -195,10 +220,15 @@ def _where(tenant: Tenant, member: WaitMember, requests: Mapping[UUID, UUID]) ->
     return reverse("effect", args=[tenant.slug, member.effect_id])
 
 
-def checkpoints(tenant: Tenant, run_id: UUID, *, may_see: bool) -> tuple[CheckpointLine, ...]:
-    """The newest checkpoints, newest first; each but the oldest shown with what changed in the state since the one before."""
-    found = Checkpoint.objects.of(tenant).filter(run_id=run_id).select_related("state").order_by("-seq")
-    rows = list(found[:MOST_CHECKPOINTS])
+def checkpoints(
+    tenant: Tenant, run_id: UUID, before: int | None = None, *, may_see: bool
+) -> tuple[tuple[CheckpointLine, ...], Part]:
+    """Some checkpoints, newest first, those before a sequence where one is given; each but the run's first with what changed in the state since
+    the one before."""
+    every = Checkpoint.objects.of(tenant).filter(run_id=run_id)
+    total = Subquery(every.order_by().values("run_id").annotate(n=Count("pk")).values("n"))
+    found = every.annotate(total=total).select_related("state").order_by("-seq")
+    rows = list((found if before is None else found.filter(seq__lt=before))[:MOST_CHECKPOINTS])
     documents = {row.pk: parsed(row.state) for row in rows}
     lines = []
     for row, older in zip(rows, [*rows[1:], None], strict=True):
@@ -220,7 +250,9 @@ def checkpoints(tenant: Tenant, run_id: UUID, *, may_see: bool) -> tuple[Checkpo
                 changes=changes,
             )
         )
-    return tuple(lines[: MOST_CHECKPOINTS - 1])
+    told = lines[: MOST_CHECKPOINTS - 1]
+    older = str(told[-1].seq) if len(lines) > len(told) else ""
+    return tuple(told), Part(len(told), rows[0].total if rows else 0, older, newest=before is None)
 
 
 def _shown(found: Difference) -> Difference:
@@ -236,8 +268,10 @@ def _shown(found: Difference) -> Difference:
 
 
 def requests_of(tenant: Tenant, run_id: UUID) -> list[ApprovalRequest]:
-    """The run's newest requests for leave, newest first."""
-    return list(ApprovalRequest.objects.of(tenant).filter(run_id=run_id).order_by("-opened_at", "-pk")[:MOST_ASKED])
+    """The run's newest requests for leave, newest first: one more than its page shows."""
+    return list(
+        ApprovalRequest.objects.of(tenant).filter(run_id=run_id).order_by("-opened_at", "-pk")[: MOST_ASKED + 1]
+    )
 
 
 def authority(
@@ -246,13 +280,13 @@ def authority(
     asked: Sequence[ApprovalRequest],
     effects: Mapping[UUID, Any],
     apart: Mapping[UUID, str],
-) -> tuple[AuthorityLine, ...]:
-    """Requests with their votes, and grants, newest first: two queries."""
+) -> tuple[tuple[AuthorityLine, ...], bool]:
+    """Requests with their votes, and grants, newest first, and whether there are more: two queries."""
     votes: dict[UUID, list[Vote]] = defaultdict(list)
     rows = Vote.objects.of(tenant).filter(request_id__in=[request.pk for request in asked])
     for vote in rows.select_related("voter").order_by("voted_at")[: MOST_ASKED * 10]:
         votes[vote.request_id].append(vote)
-    grants = Grant.objects.of(tenant).filter(run_id=run_id).order_by("-approved_at", "-pk")[:MOST_ASKED]
+    grants = list(Grant.objects.of(tenant).filter(run_id=run_id).order_by("-approved_at", "-pk")[: MOST_ASKED + 1])
 
     def what(subject: UUID) -> str:
         name = f"“{shown(effects[subject].name)}”" if subject in effects else "an effect"
@@ -267,7 +301,7 @@ def authority(
             until=request.decide_by if request.state == "pending" else None,
             href=reverse("approval", args=[tenant.slug, request.pk]),
         )
-        for request in asked
+        for request in asked[:MOST_ASKED]
     ]
     lines += [
         AuthorityLine(
@@ -277,13 +311,31 @@ def authority(
             at=grant.closed_at or grant.approved_at,
             until=grant.use_by if grant.state == "live" else None,
         )
-        for grant in grants
+        for grant in grants[:MOST_ASKED]
     ]
-    return tuple(sorted(lines, key=lambda line: line.at, reverse=True))
+    return tuple(sorted(lines, key=lambda line: line.at, reverse=True)), max(len(asked), len(grants)) > MOST_ASKED
+
+
+TOLD = {Choice.APPROVE: "approved by", Choice.DENY: "denied by"}
 
 
 def _votes(votes: Sequence[Vote], request: ApprovalRequest) -> str:
-    told = {"approve": "approved by", "deny": "denied by"}
-    said = [f"{told[vote.choice]} {vote.voter.name}" for vote in votes]
-    revision = f"revision {request.revision}" if request.revision > 1 else ""
-    return ", ".join(part for part in [*said, words(request.cause), revision] if part)
+    """Who voted on what is asked now, then who did on revisions before it: theirs count no more, and are told as void."""
+    now = [*(_vote(vote) for vote in votes if vote.revision == request.revision), words(request.cause)]
+    if request.revision == 1:
+        return ", ".join(part for part in now if part)
+    present = ", ".join(part for part in now if part) or "no vote yet"
+    return "; ".join([f"revision {request.revision}: {present}", *_void(votes, request.revision)])
+
+
+def _void(votes: Sequence[Vote], revision: int) -> list[str]:
+    told = []
+    for number in sorted({vote.revision for vote in votes if vote.revision < revision}, reverse=True):
+        said = ", ".join(_vote(vote) for vote in votes if vote.revision == number)
+        told.append(f"revision {number}: {said}, void since it was asked again")
+    return told
+
+
+def _vote(vote: Vote) -> str:
+    carried = " (carried over)" if vote.entry_point == CARRIED else ""
+    return f"{TOLD[Choice(vote.choice)]} {vote.voter.name}{carried}"

@@ -26,6 +26,7 @@ class TenantRequest(HttpRequest):
 
     tenant: Tenant
     person: User
+    counted: dict[str, str]
 
     htmx: Any
 

@@ -16,7 +16,7 @@ from approvals.services import cards, inbox, sightings
 from approvals.services.cards import Card
 from approvals.services.sightings import Seen
 from approvals.templatetags.console import absolute, short, span, visible_text, words
-from approvals.views import earlier, followups, lately, sources
+from approvals.views import earlier, evidence, followups, lately, sources
 from approvals.views.documents import argument_rows, diff, pretty
 from ledger.domain.identity import Verb
 from ledger.domain.waits import OnDeadline
@@ -59,6 +59,7 @@ def context(card: Card, tenant: Tenant, person: User) -> dict[str, Any]:
         "unrendered": visible_text(asked.note),
         "would": differences(asked),
         "reach": [visible_text(line) for line in asked.reach],
+        "evidence": evidence.context(card, tenant),
         "state": card.state,
         "pill": earlier.pill(card),
         "earlier": earlier.context(card),
@@ -72,6 +73,7 @@ def context(card: Card, tenant: Tenant, person: User) -> dict[str, Any]:
         "card": card,
         "words": asked,
         "history": history(card, tenant),
+        "others": others(card, tenant),
         "changes": changes(card),
         "progress": followups.progress(card, tenant),
         "stance": STANCES.get(card.stance, ""),
@@ -216,7 +218,7 @@ def causes(card: Card, asked: Words) -> dict[str, str]:
 
 
 def history(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
-    """Votes and revisions of this request and other requests about the same thing, newest first."""
+    """Votes and revisions of this request, newest first."""
     record = sources.run(card, tenant, "authority")
     items = [{**_vote(vote, card.reads), "href": record} for vote in card.votes]
     items += [
@@ -230,7 +232,12 @@ def history(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
         }
         for row in card.revisions
     ]
-    items += [
+    return sorted(items, key=lambda item: item["at"], reverse=True)
+
+
+def others(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
+    """Other requests about the same thing, and what became of them, newest first."""
+    items = [
         {
             "at": row.closed_at or row.opened_at,
             "state": card.spent.get(row.pk, row.state),

@@ -18,8 +18,12 @@ MOST = 1_000
 def badges(request: TenantRequest) -> dict[str, str]:
     """The badge of each place of the navigation, in one statement; empty where nothing waits. Never more work than for a thousand rows of each.
 
-    The inbox lists what the three places hold, so that its badge is their sum.
+    The inbox lists what the three places hold, so that its badge is their sum. A page that is only read counts once: what it says and its
+    navigation are the same.
     """
+    kept: dict[str, str] | None = getattr(request, "counted", None)
+    if kept is not None:
+        return kept
     person, tenant = request.person, request.tenant
     waiting: dict[str, QuerySet[Any]] = {
         "approvals": inbox.pending_for(person, tenant),
@@ -27,7 +31,10 @@ def badges(request: TenantRequest) -> dict[str, str]:
         "handoffs": handoff_pages.open_for(person, tenant),
     }
     found = lengths(list(waiting.values()), MOST + 1)
-    return {"inbox": bounded(sum(found)), **{name: bounded(count) for name, count in zip(waiting, found, strict=True)}}
+    told = {"inbox": bounded(sum(found)), **{name: bounded(count) for name, count in zip(waiting, found, strict=True)}}
+    if request.method in {"GET", "HEAD"}:
+        request.counted = told
+    return told
 
 
 def bounded(count: int) -> str:

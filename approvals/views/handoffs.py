@@ -12,6 +12,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.services import handoff_pages
+from approvals.services.newer import against
+from approvals.views import newer
 from approvals.views.access import TenantRequest, caller, need, onward, tenant_page
 from ledger.domain.errors import LedgerError
 from ledger.domain.handoffs import Outcome
@@ -30,9 +32,7 @@ CLOSED = {
 @tenant_page
 def handoffs(request: TenantRequest) -> HttpResponse:
     """Open handoffs; with `show=others` those that only others may take, with `show=closed` closed ones."""
-    query = request.GET
-    asked = query.get("show", "")
-    shows = asked if asked in {"closed", "others"} else "open"
+    query, shows = request.GET, _shows(request)
     found = handoff_pages.handoffs(
         request.person, request.tenant, shows, query.get("before", ""), query.get("grave", "")
     )
@@ -40,10 +40,28 @@ def handoffs(request: TenantRequest) -> HttpResponse:
     following = {**kept, "before": found.page.next, "grave": found.grave}
     context = {
         "list": found,
+        "newer_url": newer.url(
+            request, "handoffs_newer", kept, shown=[row.id for row in found.rows], total=found.page.total
+        ),
         "next_url": f"?{urlencode(following)}" if found.page.next else "",
         "first_url": "" if found.page.first else f"?{urlencode(kept)}",
     }
     return render(request, "handoffs/handoffs.html", context)
+
+
+@require_safe
+@tenant_page
+def handoffs_newer(request: TenantRequest) -> HttpResponse:
+    """204 while this list is as the page has it, otherwise the bar that offers it."""
+    shows = _shows(request)
+    moved = against(handoff_pages.listed(request.person, request.tenant, shows), *newer.shown(request))
+    href = reverse("handoffs", args=[request.tenant.slug])
+    return newer.answer(request, moved, href if shows == "open" else f"{href}?show={shows}", gone="closed")
+
+
+def _shows(request: TenantRequest) -> str:
+    asked = request.GET.get("show", "")
+    return asked if asked in {"closed", "others"} else "open"
 
 
 @require_safe

@@ -13,7 +13,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from approvals.labels import LOOKS
 from approvals.services import reconcile_pages
+from approvals.services.newer import against
 from approvals.services.reconcile_pages import EffectPage
+from approvals.views import newer
 from approvals.views.access import TenantRequest, caller, need, onward, tenant_page
 from ledger.domain.effects import EffectState
 from ledger.domain.errors import LedgerError
@@ -42,12 +44,22 @@ def reconcile(request: TenantRequest) -> HttpResponse:
     page = queue.page
     context = {
         "queue": queue,
+        "newer_url": newer.url(request, "reconcile_newer", {}, shown=[row.id for row in queue.rows], total=page.total),
         "elsewhere_text": f"{queue.elsewhere} with an unknown outcome in workflows that you may see and not operate. "
         "Only who operates a workflow settles its calls.",
         "next_url": f"?{urlencode({'before': page.next})}" if page.next else "",
         "first_url": "" if page.first else "?",
     }
     return render(request, "reconcile/reconcile.html", context)
+
+
+@require_safe
+@tenant_page
+def reconcile_newer(request: TenantRequest) -> HttpResponse:
+    """204 while the queue is as the page has it, otherwise the bar that offers it."""
+    rows = reconcile_pages.waiting_for(request.person, request.tenant)
+    moved = against(rows, *newer.shown(request))
+    return newer.answer(request, moved, reverse("reconcile", args=[request.tenant.slug]), gone="settled")
 
 
 @require_safe

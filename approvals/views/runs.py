@@ -7,11 +7,14 @@ from uuid import UUID
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from approvals.labels import HEALTH
 from approvals.services import run_lists, run_pages
 from approvals.services.run_lists import Filter
+from approvals.services.run_pages import Where
+from approvals.views import newer
 from approvals.views.access import TenantRequest, tenant_page
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Status
@@ -29,6 +32,9 @@ def runs(request: TenantRequest) -> HttpResponse:
     kept = asked.kept
     context = {
         "list": found,
+        "newer_url": newer.url(request, "runs_newer", kept, since=found.rows[0].moved_at if found.rows else None)
+        if found.page.first
+        else "",
         "statuses": [str(status) for status in Status],
         "healths": [(str(code), words) for code, (_, words) in HEALTH.items()],
         "looked_through": f"{LOOKED_THROUGH:,}",
@@ -40,9 +46,25 @@ def runs(request: TenantRequest) -> HttpResponse:
 
 @require_safe
 @tenant_page
+def runs_newer(request: TenantRequest) -> HttpResponse:
+    """204 while none of these runs has moved `since`, otherwise the bar that offers them."""
+    asked = Filter.read(request.GET.dict())
+    at = newer.since(request)
+    href = f"{reverse('runs', args=[request.tenant.slug])}?{urlencode(asked.kept)}"
+    return newer.answer(request, run_lists.moved(request.person, request.tenant, asked, at), href, new="moved")
+
+
+@require_safe
+@tenant_page
 def run(request: TenantRequest, run_id: UUID) -> HttpResponse:
-    """One run. `before` pages its timeline."""
-    page = run_pages.run(request.person, request.tenant, run_id, _sequence(request.GET.get("before", "")))
+    """One run. `before` pages its timeline, `wakes` and `checkpoints` page those."""
+    asked = request.GET
+    where = Where(
+        timeline=_sequence(asked.get("before", "")),
+        checkpoints=_sequence(asked.get("checkpoints", "")),
+        wakes=asked.get("wakes", ""),
+    )
+    page = run_pages.run(request.person, request.tenant, run_id, where)
     return render(request, "runs/run.html", {"run": page})
 
 

@@ -19,6 +19,7 @@
     if (Number.isNaN(at) || !out) return;
     const left = (at - Date.now() - skew) / 1000;
     let text = left > 0 ? `in ${span(left)}` : `${span(-left)} ago`;
+    if (Math.abs(left) < 2) text = "just now";
     if ("countdown" in el.dataset) {
       text = left > 0 ? `${span(left)} left` : `passed ${span(-left)} ago`;
       el.classList.toggle("soon", left > 0 && left < 3600);

@@ -1,11 +1,18 @@
-// Typed text of a form with data-draft="key" survives reloads, refusals and a crash of the tab
+// What was typed and chosen in a form with data-draft="key" survives reloads, refusals and a crash of the tab
 // until it was accepted (a 2xx answer to the form, or an element with data-draft-done="key" in
 // a page), the person signs out, or a day has gone by.
 (() => {
   "use strict";
-  const TYPED = "textarea, input[type=text], input[type=number], input[type=email], input[type=url], input:not([type])";
+  const TYPED = "textarea, input[type=text], input[type=number], input[type=email], input[type=url], input:not([type]), select, input[type=radio], input[type=checkbox]";
   const name = (key) => `draft:${document.body.dataset.user || ""}:${key}`;
   const fields = (form) => [...form.querySelectorAll(TYPED)].filter((field) => field.name && !field.hasAttribute("data-no-draft"));
+  const chosen = (field) => field.type === "radio" || field.type === "checkbox";
+  const key = (field) => (chosen(field) ? `${field.name}=${field.value}` : field.name);
+  const now = (field) => (chosen(field) ? field.checked : field.value);
+  const first = (field) => {
+    if (chosen(field)) return field.defaultChecked;
+    return field.matches("select") ? ([...field.options].find((option) => option.defaultSelected) ?? field.options[0])?.value : field.defaultValue;
+  };
   const KEPT = 24 * 3600 * 1000;
   const mine = () => Object.keys(localStorage).filter((key) => key.startsWith("draft:"));
   const load = (key) => {
@@ -29,17 +36,17 @@
   const save = (form) => {
     const draft = {};
     for (const field of fields(form)) {
-      if (field.value !== field.defaultValue) draft[field.name] = { value: field.value, base: field.defaultValue };
+      if (now(field) !== first(field)) draft[key(field)] = { value: now(field), base: first(field) };
     }
     store(form.dataset.draft, draft);
   };
   const restore = (form) => {
     const draft = load(form.dataset.draft);
     for (const field of fields(form)) {
-      const kept = draft[field.name];
-      // A prefilled field takes its draft back only if it still starts from the same text.
-      if (kept && field.value === field.defaultValue && (field.defaultValue === "" || field.defaultValue === kept.base)) {
-        field.value = kept.value;
+      const kept = draft[key(field)];
+      // A prefilled field takes its draft back only if it still starts from the same text or choice.
+      if (kept && now(field) === first(field) && (first(field) === "" || first(field) === kept.base)) {
+        field[chosen(field) ? "checked" : "value"] = kept.value;
         field.dispatchEvent(new Event("input", { bubbles: true }));
       }
     }

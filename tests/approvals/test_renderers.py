@@ -91,7 +91,7 @@ def test_a_renderer_can_not_change_what_stands_below() -> None:
 
 
 def test_a_renderer_names_neither_itself_nor_its_note() -> None:
-    told = answering(changed(renderer="payments.refund/2", note="all is well"))
+    told = answering(changed(renderer="payments.refund/3", note="all is well"))
     assert (told.renderer, told.note) == ("crates.*/7", "")
 
 
@@ -119,12 +119,13 @@ def test_a_deployments_module_registers_at_start_and_a_missing_one_stops_it(monk
         load(["depot_renderers", "no_such_module"])
 
 
-def test_the_card_shows_what_would_change_and_whom_it_reaches(world: World) -> None:
-    order = {"amount_minor": 8700, "refunded_minor": 500, "currency": "EUR"}
+@pytest.mark.parametrize("total", ["amount_minor", "total_minor"])
+def test_the_card_shows_what_would_change_and_whom_it_reaches(world: World, total: str) -> None:
+    order = {total: 8700, "refunded_minor": 500, "currency": "EUR"}
     page = client_of(world.alice).get(address(world, ask(world, order=order))).content.decode()
     for text in ("Refunded of the order", "5.00 EUR", "47.00 EUR", "Left of the order", "82.00 EUR", "40.00 EUR"):
         assert text in page
-    assert "The customer of order 17 is paid 42.00 EUR." in page and "payments.refund/2" in page
+    assert "The customer of order 17 is paid 42.00 EUR." in page and "payments.refund/3" in page
 
 
 def test_without_a_renderer_the_card_says_that_it_is_not_known(world: World) -> None:
@@ -144,7 +145,7 @@ def test_a_failing_renderer_leaves_the_card_usable_and_the_receipt_names_the_def
     assert "Call payments.refund on order/17 at payments" in page and "4200" in page
     assert client_of(world.alice).get(f"/t/{world.tenant.slug}/inbox/").status_code == 200
     decide(alice, world, request, "approve")
-    assert request.votes.of(world.tenant).get().renderer == "card/3 default/1"
+    assert request.votes.of(world.tenant).get().renderer == "card/4 default/1"
 
 
 def test_another_version_of_the_renderer_is_another_receipt_even_with_the_same_words(world: World) -> None:
@@ -157,4 +158,4 @@ def test_another_version_of_the_renderer_is_another_receipt_even_with_the_same_w
         digests.append(form["receipt"].split(":")[0])
     assert digests[0] != digests[1]
     decide(alice, world, request, "approve")
-    assert request.votes.of(world.tenant).get().renderer == "card/3 payments.*/2"
+    assert request.votes.of(world.tenant).get().renderer == "card/4 payments.*/2"

@@ -188,10 +188,14 @@ def test_something_new_is_offered_by_a_bar_and_nothing_moves(world: World, open_
     ask(world)
     page = open_page(world.alice)
     page.goto(inbox(world))
+    row = page.locator("[data-row]")
+    row.hover()
+    before = row.bounding_box()
     ask(world)
     bar = page.get_by_role("link", name="1 new, show")
     expect(bar).to_be_visible(timeout=25_000)
-    expect(page.locator("[data-row]")).to_have_count(1)
+    expect(row).to_have_count(1)
+    assert before and row.bounding_box() == before
     bar.click()
     expect(page.locator("[data-row]")).to_have_count(2)
 

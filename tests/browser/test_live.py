@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from approvals.models import ApprovalRequest
 from ledger.domain.commits import Next, NextKind
 from ledger.engine import wakes
-from ledger.services import effects
-from tests.browser.conftest import Opened
-from tests.ui.asking import address, ask, client_of, decide
+from ledger.services import effects, identity
+from tests.browser.conftest import Console, Opened
+from tests.ui.asking import address, ask, client_of, decide, votes
 from tests.world import RULES, World
 
 pytestmark = pytest.mark.browser
@@ -21,6 +21,12 @@ OFFER = "This changed while you were here"
 def woken(request: ApprovalRequest) -> None:
     assert request.run_id is not None
     wakes.run(request.run_id)
+
+
+def asked_again(page: Page) -> None:
+    """The page asks at once whether anything is newer, and has its answer."""
+    with page.expect_response(lambda response: "newer" in response.url):
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
 
 
 def test_a_decided_card_goes_on_by_itself_with_mouse_and_focus_in_it(world: World, open_page: Opened) -> None:
@@ -56,6 +62,60 @@ def test_a_denied_card_goes_on_to_told_and_to_what_the_workflow_did(world: World
     expect(page.get_by_role("main").get_by_text("The agent was told; its workflow completed")).to_be_visible(
         timeout=SOON
     )
+
+
+def test_another_revision_never_takes_the_place_of_what_is_read(
+    world: World, open_page: Opened, console: Console
+) -> None:
+    world.policy(({**RULES[0], "quorum": 2}, *RULES[1:]))
+    request = ask(world)
+    bob = client_of(world.bob)
+    decide(bob, world, request, "approve")
+    page = open_page(world.alice)
+    page.goto(address(world, request))
+    approve = page.get_by_role("button", name="Approve this refund")
+    approve.hover()
+    before = approve.bounding_box()
+    assert bob.post(address(world, request, "approval_withdraw"), {"revision": "1"}).status_code == 302
+    expect(page.get_by_role("button", name=OFFER)).to_be_visible(timeout=SOON)
+    expect(page.locator("#status")).to_contain_text(OFFER)
+    expect(page.locator("input[name=revision]")).to_have_value("1")
+    assert approve.bounding_box() == before
+    page.mouse.move(5, 500)
+    asked_again(page)
+    expect(page.locator("input[name=revision]")).to_have_value("1")
+    console.expected.add(412)
+    approve.click()
+    expect(page.get_by_text("no longer what you read", exact=False).first).to_be_visible()
+    assert world.alice.pk not in dict(votes(request))
+
+
+def test_a_reader_whose_right_is_gone_is_told_and_keeps_what_was_typed(
+    world: World, open_page: Opened, console: Console
+) -> None:
+    request = ask(world)
+    page = open_page(world.alice)
+    page.goto(address(world, request))
+    page.get_by_label("Reason or comment").fill("typed")
+    identity.leave(world.admin, world.alice)
+    console.expected.add(404)
+    expect(page.locator("#banner")).to_contain_text("You can’t see this any more.", timeout=SOON)
+    expect(page.get_by_label("Reason or comment")).to_have_value("typed")
+    expect(page.get_by_role("button", name="Approve this refund")).to_be_disabled()
+    expect(page.get_by_role("button", name="Deny")).to_be_disabled()
+
+
+def test_a_time_that_is_this_moment_says_so(world: World, open_page: Opened) -> None:
+    page = open_page(world.alice)
+    page.goto(address(world, ask(world)))
+    page.evaluate(
+        """() => {
+      const at = new Date(Date.parse(document.querySelector("meta[name=server-now]").content) + 600).toISOString();
+      document.querySelector("main").insertAdjacentHTML("beforeend", `<time id="now" datetime="${at}"><span data-rel></span></time>`);
+      document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    )
+    expect(page.locator("#now")).to_have_text("just now")
 
 
 def test_an_offer_shows_how_it_is_at_the_click_and_not_how_it_was_when_offered(world: World, open_page: Opened) -> None:
@@ -132,20 +192,3 @@ def test_a_notice_leaves_by_itself_stays_under_the_mouse_and_is_not_stacked(worl
     page.clock.run_for(9_000)
     expect(toast).to_have_count(0)
     expect(page.locator("#status")).to_contain_text("Approved.")
-
-
-@pytest.mark.parametrize("width", [720, 360])
-def test_on_a_narrow_screen_the_decision_comes_right_after_the_headline_facts(
-    world: World, open_page: Opened, width: int
-) -> None:
-    request = ask(world, order={"amount_minor": 8700, "refunded_minor": 0, "currency": "EUR"})
-    page = open_page(world.alice, width=width)
-    page.goto(address(world, request))
-
-    def top(selector: str) -> float:
-        box = page.locator(selector).bounding_box()
-        assert box is not None
-        return float(box["y"])
-
-    assert top(".alerting") < top(".decide") < top("#target")
-    expect(page.get_by_role("main").get_by_text("3 fields, unchanged")).to_be_visible()

@@ -109,9 +109,11 @@ def test_typed_evidence_survives_a_reload(world: World, clock: Clock, open_page:
     effect = lost(world, clock)
     page = open_page(world.charlie)
     page.goto(at(world, effect))
+    page.get_by_label("It was refused for good").check()
     page.get_by_label("Evidence").press_sequentially(EVIDENCE)
     page.reload()
     expect(page.get_by_label("Evidence")).to_have_value(EVIDENCE)
+    expect(page.get_by_label("It was refused for good")).to_be_checked()
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["htmx", "plain"])

@@ -70,6 +70,27 @@ def test_an_open_run_page_notices_that_its_run_has_moved(world: World, open_page
     expect(page.get_by_text("The run has moved")).to_have_count(0)
 
 
+@pytest.mark.parametrize(
+    ("width", "said"), [(1440, "x"), (360, "x"), (1440, "It waits. " * 90), (360, "It waits. " * 30)]
+)
+def test_what_is_read_stays_in_its_place_when_the_run_moves(
+    world: World, open_page: Opened, width: int, said: str
+) -> None:
+    packet = world.claimed_run()
+    page = open_page(world.charlie, width=width)
+    page.goto(reverse("run", args=[world.tenant.slug, packet.run.id]))
+    # The sentence of the state before may be shorter than the next one, or longer.
+    page.evaluate("(said) => { document.querySelector('#explanation strong').textContent = said }", said)
+    link = page.get_by_role("link", name="What happened")
+    link.hover()
+    before = link.bounding_box()
+    world.commit(packet, Next(NextKind.COMPLETE))
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.get_by_role("link", name="The run has moved, show")).to_be_visible()
+    after = link.bounding_box()
+    assert before and after and abs(after["y"] - before["y"]) < 1, (before, after)
+
+
 def test_the_top_button_verifies_in_place(world: World, open_page: Opened) -> None:
     page = open_page(world.charlie)
     page.goto(reverse("run", args=[world.tenant.slug, completed(world)]))
