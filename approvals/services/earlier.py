@@ -12,6 +12,7 @@ from approvals.services import actors, sightings
 from approvals.services.sightings import Seen
 from ledger.domain import canonical
 from ledger.domain.authority import GrantState
+from ledger.domain.effects import DONE
 from ledger.models import Effect, Grant, JournalEntry
 
 TAKEN_BACK = ("grant.revoke", "request.withdraw_vote")
@@ -42,17 +43,26 @@ def of(
     related: Sequence[ApprovalRequest],
     reads: bool,
 ) -> Earlier | None:
-    """The asking before the request's current one: `revisions` are the request's, `related` others about the same resource."""
+    """The asking before the request's current one: `revisions` are the request's, `related` others about the same resource. One whose call was made
+    comes before any newer one: it is what an approver must know."""
     if request.revision > 1:
         last = next((row for row in revisions if row.number == request.revision - 1), None)
         return _read(request, last, effect, reads) if last else None
     before = [row for row in related if row.run_id == request.run_id and row.opened_at < request.opened_at]
     if not before:
         return None
-    found = max(before, key=lambda row: row.opened_at)
-    own = Effect.objects.of(request.tenant_id).select_related("request", "target").get(pk=found.subject_id)
+    ids = [row.subject_id for row in before]
+    asked = Effect.objects.of(request.tenant_id).select_related("request", "target").filter(pk__in=ids)
+    effects = {row.pk: row for row in asked}
+    found = max(before, key=lambda row: (called(effects[row.subject_id]), row.opened_at))
+    own = effects[found.subject_id]
     revision = Revision.objects.of(request.tenant_id).get(request=found, number=found.revision)
     return _read(found, revision, own, reads, str(found.state))
+
+
+def called(effect: Effect) -> bool:
+    """Has the effect's call been made, or may it have been?"""
+    return effect.state in DONE or effect.disputed
 
 
 def _read(request: ApprovalRequest, revision: Revision, effect: Effect, reads: bool, state: str = "") -> Earlier:

@@ -42,7 +42,7 @@ REVISION_REASONS = {
 
 def context(card: Card, tenant: Tenant, person: User) -> dict[str, Any]:
     """Everything the card's templates need, with the signed receipt of what they show."""
-    asked = words_of(card)
+    asked = earlier.graver(card, words_of(card))
     shown = {
         "headline": visible_text(asked.headline),
         "risk": asked.risk_label,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from approvals.domain.requests import Choice, RequestState
-from approvals.renderers import Asked, words_for
+from approvals.renderers import Asked, Words, words_for
 from approvals.services import sightings
 from approvals.services.cards import Card
-from approvals.services.earlier import Earlier
+from approvals.services.earlier import Earlier, called
 from approvals.templatetags.console import absolute, visible_text
 from approvals.views import documents
 from ledger.domain.authority import GrantState
+from ledger.domain.effects import EffectState
 
 
 def pill(card: Card) -> dict[str, str]:
@@ -86,8 +88,10 @@ def _decided(before: Earlier) -> str:
 
 
 def _why(card: Card, before: Earlier) -> str:
-    """Why the earlier answer is no leave now."""
+    """Why the earlier answer is no leave now; before all else, that its call was made."""
     grant = before.grant
+    if repeats(card):
+        return _done(before)
     if before.state == RequestState.DENIED:
         return "The agent was told, and asks anew."
     if grant is not None and grant.state == GrantState.REVOKED:
@@ -98,6 +102,27 @@ def _why(card: Card, before: Earlier) -> str:
     if grant is not None and grant.state == GrantState.EXPIRED:
         return f"That approval was not used until {absolute(grant.use_by)}."
     return f"{'That approval no longer holds' if grant else 'It is asked again'}: {'; '.join(_reasons(card, before))}."
+
+
+def repeats(card: Card) -> bool:
+    """Was another call about the same thing made already, or may it have been?"""
+    before = card.earlier
+    return before is not None and before.effect.pk != card.effect.pk and called(before.effect)
+
+
+def graver(card: Card, asked: Words) -> Words:
+    """The words of a call that may be made a second time: at high risk, whatever it is."""
+    if not card.pending or not repeats(card) or asked.risk == "high":
+        return asked
+    return replace(asked, risk="high", risk_label="High risk: may be a second one")
+
+
+def _done(before: Earlier) -> str:
+    effect = before.effect
+    if effect.state != EffectState.COMMITTED or effect.disputed or effect.held == EffectState.FAILED:
+        return "Its call was made, and its outcome isn’t settled: this may be a second one."
+    reference = f", reference {visible_text(effect.reference)}" if effect.reference else ""
+    return f"It was carried out on {absolute(effect.settled_at)}{reference}: this would be a second one."
 
 
 def _reasons(card: Card, before: Earlier) -> list[str]:

@@ -40,11 +40,6 @@ def proposed(view: RunView) -> list[EffectRow]:
     return [effect for effect in view.effects if effect.state is EffectState.PROPOSED]
 
 
-def by_name(view: RunView) -> dict[str, EffectRow]:
-    """The present transition's effects by their explicit names."""
-    return {effect.name: effect for effect in view.effects if effect.instance_id == view.head.instance_id}
-
-
 class NextKind(StrEnum):
     GO_ON = "go_on"
     GIVE_BACK = "give_back"
@@ -185,7 +180,7 @@ def _wait(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withd
         raise ValueError("check() lets no wait without its specification pass")
     end_ownership(draft, view)
     to_status(draft, view, "wait", Status.WAITING)
-    waits.open_set(draft, view, commit.next.wait, by_name(view), ask)
+    waits.open_set(draft, view, commit.next.wait, view.by_name(), ask)
 
 
 def _end(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withdraw, instance_id: UUID) -> None:

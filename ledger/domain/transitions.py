@@ -14,7 +14,7 @@ from ledger.domain.canonical import digest
 from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, insert_checkpoint
 from ledger.domain.decisions import Decided, Facts
 from ledger.domain.drafts import Draft
-from ledger.domain.effects import OPEN, EffectRow, EffectState, SeenVersion, WithdrawCause
+from ledger.domain.effects import OPEN, Done, EffectRow, EffectState, SeenVersion, WithdrawCause
 from ledger.domain.runs import ClearanceState, Cleared, Intent, Status
 from ledger.domain.views import RunView
 from ledger.domain.waits import Asked, Internal, MemberKind, MemberSpec, OnDeadline, Outcome, SetMode, WaitSpec
@@ -118,14 +118,26 @@ class Opening:
     decision_id: UUID
     ask: Ask
     withdraw: Withdraw
+    done: Sequence[Done]
 
 
-def apply(draft: Draft, view: RunView, gathered: Gathered, decided: Decided, ask: Ask, withdraw: Withdraw) -> UUID:
-    """Write the decision with every check, close the wake, and open what the decision opens. Answers the decision's id."""
+def apply(
+    draft: Draft,
+    view: RunView,
+    gathered: Gathered,
+    decided: Decided,
+    ask: Ask,
+    withdraw: Withdraw,
+    done: Sequence[Done] = (),
+) -> UUID:
+    """Write the decision with every check, close the wake, and open what the decision opens. Answers the decision's id.
+
+    `done` is what was called under the plan that a replan leaves.
+    """
     decision_id = draft.mint()
     _record(draft, view, gathered, decided, decision_id)
     seen = _sightings(draft, view, gathered)
-    opening = Opening(draft, view, gathered, decided, decision_id, ask, withdraw)
+    opening = Opening(draft, view, gathered, decided, decision_id, ask, withdraw, done)
     _OPENS[decided.decision](opening, seen)
     return decision_id
 
@@ -198,7 +210,8 @@ def _ready(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
 
 
 def _replan(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
-    """The world moved under the transition: what it proposed is withdrawn, and the declared one opens on the same state."""
+    """The world moved under the transition: what it proposed is withdrawn, and the declared one opens on the same state. What was called under the
+    old plan goes along, under its names and keys."""
     draft, view, gathered = opening.draft, opening.view, opening.gathered
     last, version = gathered.checkpoint, view.version
     if last is None or gathered.state_id is None or version is None:
@@ -211,6 +224,7 @@ def _replan(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
     to = gathered.facts.replan_to
     seq = view.head.checkpoint_seq + 1
     instance_id = runs.open_instance(draft, view.run.id, to, seq)
+    effects.carry(draft, opening.done, instance_id)
     fields = replace(
         last,
         seq=seq,

@@ -80,11 +80,14 @@ class RunView:
         return next((effect for effect in self.effects if effect.id == effect_id), None)
 
     def named(self, name: str) -> EffectRow | None:
-        """The effect of the current transition instance with this name, withdrawn ones included."""
-        return next(
-            (effect for effect in self.effects if effect.name == name and effect.instance_id == self.head.instance_id),
-            None,
-        )
+        """The effect that answers to this name in the current transition instance, withdrawn ones included."""
+        return self.by_name().get(name)
+
+    def by_name(self) -> dict[str, EffectRow]:
+        """The effects of the current transition instance by their names: its own before those that a replan only carries past it."""
+        here = [effect for effect in self.effects if effect.instance_id == self.head.instance_id]
+        here.sort(key=lambda effect: effect.carried_to in ("", self.head.transition))
+        return {effect.name: effect for effect in here}
 
     def handoff_on(self, effect_id: UUID | None) -> HandoffRow | None:
         """The open handoff on an effect that doesn't block the run."""

@@ -88,6 +88,7 @@ class WakeRow:
     until: datetime | None
     attempt: int
     opened_at: datetime
+    overtaken: int = 0
 
 
 def queue(draft: Draft, view: RunView, reason: str, due_at: datetime | None = None) -> None:
@@ -117,6 +118,8 @@ def queue(draft: Draft, view: RunView, reason: str, due_at: datetime | None = No
 
 
 ATTEMPTS = 3
+OVERTAKEN = 10
+"""So often a check may be overtaken by what happens elsewhere in its tenant before that counts as an attempt."""
 
 
 def begin(draft: Draft, wake: WakeRow, within: timedelta) -> WakeRow:
@@ -147,6 +150,25 @@ def hurry(draft: Draft, wake: WakeRow) -> bool:
     else:
         draft.move("wake", wake.id, {"state": wake.state}, due_at=draft.at)
     return True
+
+
+def overtaken(draft: Draft, wake: WakeRow) -> None:
+    """Something moved in the tenant under the checker: it must look again, after as many seconds as that happened before. No attempt of its own."""
+    if wake.overtaken >= OVERTAKEN:
+        requeue(draft, wake, "moved")
+        return
+    reasons = wake.reasons if "moved" in wake.reasons else [*wake.reasons, "moved"]
+    draft.move(
+        "wake",
+        wake.id,
+        {"state": wake.state, "attempt": wake.attempt},
+        state=MACHINE.step(wake.state, "requeue"),
+        attempt=wake.attempt - 1,
+        overtaken=wake.overtaken + 1,
+        due_at=draft.at + timedelta(seconds=wake.overtaken),
+        until=None,
+        reasons=reasons,
+    )
 
 
 def requeue(draft: Draft, wake: WakeRow, reason: str) -> None:

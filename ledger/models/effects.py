@@ -39,7 +39,8 @@ class Target(Record):
 
 class Effect(Record):
     """One change outside that an agent wants, with the key under which the target knows it. `held` is which account a person found to hold after a
-    dispute; the state stays what was recorded first. `trace` is the W3C trace id of the call that proposed it."""
+    dispute; the state stays what was recorded first. `trace` is the W3C trace id of the call that proposed it. `carried_from` and `carried_to` are
+    the transitions that proposed and called what a replan carried along; '' for any other."""
 
     RECORD = "effect"
     COMMITTED = frozenset({"call_key", "tool_digest", "resource", "observed_version", "reference"})
@@ -77,6 +78,8 @@ class Effect(Record):
     answer_by = models.DateTimeField(null=True)
     proposed_at = models.DateTimeField()
     settled_at = models.DateTimeField(null=True)
+    carried_from = models.CharField(max_length=80, default="", db_default="", blank=True)
+    carried_to = models.CharField(max_length=80, default="", db_default="", blank=True)
 
     class Meta(Record.Meta):
         constraints = [

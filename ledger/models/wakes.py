@@ -12,7 +12,8 @@ OPEN = Q(state__in=[WakeState.QUEUED, WakeState.CHECKING])
 
 
 class Wake(Record):
-    """One pass over the facts. `attempt` is counted before the work; `until` is when a checker is taken for dead."""
+    """One pass over the facts. `attempt` is counted before the work; `until` is when a checker is taken for dead. `overtaken` counts the passes that
+    something elsewhere in the tenant made void: they are no attempts."""
 
     RECORD = "wake"
 
@@ -23,6 +24,7 @@ class Wake(Record):
     due_at = models.DateTimeField()
     until = models.DateTimeField(null=True)
     attempt = models.IntegerField(default=0)
+    overtaken = models.IntegerField(default=0, db_default=0)
     opened_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True)
     decision_id = models.UUIDField(null=True)

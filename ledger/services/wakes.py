@@ -15,7 +15,7 @@ from ledger.domain.transitions import Gathered
 from ledger.domain.views import RunView
 from ledger.domain.waits import Asked
 from ledger.domain.wakes import DecisionKind, WakeRow, WakeState
-from ledger.services import facts, ports, waits, writer
+from ledger.services import facts, plans, ports, waits, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part
@@ -61,7 +61,8 @@ def _takeable(wake: WakeRow, now: datetime) -> bool:
 @writes(
     moves=(
         "Wake checking → decided; inserts the decision with every check; run waking → ready, waiting, blocked, "
-        "cancelled or failed with what that opens. Where head or tenant moved: checking → queued."
+        "cancelled or failed with what that opens. Where head or tenant moved: checking → queued; a tenant's move gives the "
+        "attempt back, ten times."
     ),
     twice="Answers None: the wake is no longer this checker's.",
     dies="The decision stands with all that it opened.",
@@ -72,6 +73,7 @@ def apply(run_id: UUID, gathered: Gathered) -> DecisionKind | None:
     The writer compares them after the lock, so nothing is read again before. None when it was queued again, or is no longer this checker's.
     """
     decided = decisions.decide(gathered.checks, gathered.facts)
+    done = plans.done(gathered.view, gathered.facts.replan_to) if decided.decision is DecisionKind.REPLAN else ()
 
     def rule(view: RunView) -> tuple[Change | None, DecisionKind | None]:
         wake = view.wake
@@ -80,8 +82,11 @@ def apply(run_id: UUID, gathered: Gathered) -> DecisionKind | None:
         if wake.state is not WakeState.CHECKING or view.head.status is not Status.WAKING:
             return None, None
         draft = run_draft(view, ACTOR, "wake.decide", fresh_authority=True)
-        if view.head.head_seq != gathered.head_seq or view.tenant_seq != gathered.tenant_seq:
+        if view.head.head_seq != gathered.head_seq:
             wakes.requeue(draft, wake, "moved")
+            return draft.change(), None
+        if view.tenant_seq != gathered.tenant_seq:
+            wakes.overtaken(draft, wake)
             return draft.change(), None
 
         def ask(effect: EffectRow, by: datetime, reason: str) -> Asked:
@@ -90,7 +95,7 @@ def apply(run_id: UUID, gathered: Gathered) -> DecisionKind | None:
         def withdraw(cause: str) -> None:
             ports.approvals().withdraw(draft, view, None, cause)
 
-        transitions.apply(draft, view, gathered, decided, ask, withdraw)
+        transitions.apply(draft, view, gathered, decided, ask, withdraw, done)
         return draft.change(), decided.decision
 
     return writer.settle(lambda: run_view(run_id), rule, first=gathered.view)[0]

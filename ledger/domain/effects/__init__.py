@@ -1,6 +1,7 @@
 """Effects: identity, the machine, permits, settles, and what may be believed of a look-up. No clock, no I/O."""
 
 from ledger.domain.effects.base import (
+    DONE,
     MACHINE,
     OPEN,
     RETRYABLE,
@@ -31,10 +32,12 @@ from ledger.domain.effects.permits import (
     send_to_wake,
 )
 from ledger.domain.effects.proposals import (
+    Done,
     ProposalSpec,
     SeenVersion,
     accept,
     account,
+    carry,
     check_accounted,
     check_closed,
     disputes,
@@ -48,10 +51,12 @@ from ledger.domain.effects.proposals import (
 from ledger.domain.effects.settles import SettleSpec, check_spec, expire, lapse_effects, replayed, settle
 
 __all__ = [
+    "DONE",
     "INCURABLE",
     "MACHINE",
     "OPEN",
     "RETRYABLE",
+    "Done",
     "EffectRow",
     "EffectState",
     "FailCause",
@@ -77,6 +82,7 @@ __all__ = [
     "begin_replay",
     "callable_next",
     "calls_out",
+    "carry",
     "check_accounted",
     "check_closed",
     "check_spec",

@@ -99,6 +99,10 @@ OPEN = frozenset({I, U})
 """States in which an effect may have happened without the ledger knowing: a run with one can't end."""
 
 
+DONE = OPEN | {C, WO}
+"""States of what has happened, may have, or is closed: nothing of it may be done a second time."""
+
+
 def effect_key(tenant: UUID, lineage: UUID, instance: UUID, name: str) -> str:
     """The key under which the target knows the effect: derived, so that every retry, worker and version arrives at the same one.
 
@@ -110,7 +114,11 @@ def effect_key(tenant: UUID, lineage: UUID, instance: UUID, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EffectRow:
-    """An effect as rules read it. `disputed` while accounts of it contradict each other; `held` is the one that a person found to hold."""
+    """An effect as rules read it. `disputed` while accounts of it contradict each other; `held` is the one that a person found to hold.
+
+    `carried_from` and `carried_to` are the transitions that proposed and called what a replan carried along: until the run has left the second
+    again, the effect answers to its name in every instance on the way.
+    """
 
     id: UUID
     run_id: UUID
@@ -145,6 +153,13 @@ class EffectRow:
     proposed_at: datetime
     settled_at: datetime | None
     trace: UUID | None = None
+    carried_from: str = ""
+    carried_to: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Was it called, and not refused: has it happened, or may it have?"""
+        return self.state in DONE or self.disputed
 
 
 @dataclass(frozen=True, slots=True)

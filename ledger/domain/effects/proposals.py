@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -283,6 +283,7 @@ def unaccounted(view: RunView) -> list[EffectRow]:
         if effect.instance_id == view.head.instance_id
         and effect.state is not EffectState.WITHDRAWN
         and effect.accounted_count != view.head.fence_count
+        and (not effect.carried_to or view.head.transition in (effect.carried_from, effect.carried_to))
     ]
 
 
@@ -314,12 +315,34 @@ def withdraw(draft: Draft, view: RunView, effect: EffectRow, cause: WithdrawCaus
 
 
 def hand_over(draft: Draft, view: RunView, instance_id: UUID) -> tuple[EffectRow, ...]:
-    """Give the proposed effects of the present instance to the next one; their keys stay."""
+    """Give the next instance what is proposed in the present one, and what a replan carried that isn't called from here; their keys stay."""
     return tuple(
         move(draft, effect, instance_id=instance_id)
         for effect in view.effects
-        if effect.state is EffectState.PROPOSED and effect.instance_id == view.head.instance_id
+        if effect.instance_id == view.head.instance_id
+        and (effect.state is EffectState.PROPOSED or effect.carried_to not in ("", view.head.transition))
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """An effect that the plan which is left has called, with the transitions that proposed and called it."""
+
+    effect: EffectRow
+    proposed_in: str
+    called_in: str
+
+
+def carry(draft: Draft, done: Sequence[Done], instance_id: UUID) -> None:
+    """Take what was done under the plan that is left into the first instance of the new one: the same name answers it there, under its key."""
+    for each in done:
+        move(
+            draft,
+            each.effect,
+            instance_id=instance_id,
+            carried_from=each.effect.carried_from or each.proposed_in,
+            carried_to=each.effect.carried_to or each.called_in,
+        )
 
 
 def disputes(view: RunView) -> list[EffectRow]:

@@ -175,7 +175,10 @@ def _check_outcome(member: MemberSpec, effect: EffectRow) -> None:
 
 
 def _askable(effect: EffectRow, asked_by_engine: bool) -> bool:
-    """The engine asks again for what failed and may be tried once more, too."""
+    """The engine asks again for what failed and may be tried once more, too. What a replan carried along needs no leave where it has happened or may
+    have: a wait for it is met by what became of it."""
+    if effect.carried_to and effect.done:
+        return True
     return effect.state == PROPOSED or (asked_by_engine and effect.state == FAILED)
 
 
@@ -198,6 +201,8 @@ def _member(
     outcome = ""
     if spec.kind is MemberKind.TIMER and due_at is not None and due_at <= draft.at:
         outcome = Outcome.DUE
+    elif effect is not None and spec.kind is MemberKind.APPROVAL and effect.carried_to and effect.done:
+        outcome = effect.state
     elif effect is not None and spec.kind is MemberKind.APPROVAL:
         asked = ask(effect, deadline)
         outcome, due_at = asked.outcome, asked.decide_by
