@@ -246,6 +246,16 @@ def _facts(tenant: Tenant, handoff: Handoff) -> tuple[Fact, ...]:
     )
 
 
+_WITHOUT = {
+    "policy:denied": "Every check is made again. What the policy still denies is withdrawn: the agent is told, and goes on without it.",
+    **dict.fromkeys(
+        ("target:moved", "target:moved_unasked"),
+        "Every check is made again. A call whose target still isn’t as it was is withdrawn: the agent is told, and goes on without it.",
+    ),
+}
+"""What waking a run again causes where a check would fail just as before."""
+
+
 def _outcomes(handoff: Handoff, unknown: tuple[EffectLine, ...]) -> tuple[Outcome, ...]:
     """Ways to close a handoff; none while the outcome of a call of the run (or of the one that it is about) isn't known, or is disputed."""
     if not handoff.blocks_run:
@@ -258,10 +268,9 @@ def _outcomes(handoff: Handoff, unknown: tuple[EffectLine, ...]) -> tuple[Outcom
     if not handoff.blocks_run:
         causes = "The handoff is closed. The run stays as it is."
         return (Outcome("wake", "It is settled", causes, refused),)
+    wakes = _WITHOUT.get(handoff.reason, "Every check is made again. If they pass, a worker takes it from here.")
     return (
-        Outcome(
-            "wake", "Wake the run", "Every check is made again. If they pass, a worker takes it from here.", refused
-        ),
+        Outcome("wake", "Wake the run", wakes, refused),
         Outcome("cancel", "Cancel the run", "It ends as cancelled. What was done stays done.", refused),
         Outcome("fail", "Fail the run", "It ends as failed. What was done stays done.", refused),
     )

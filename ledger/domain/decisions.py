@@ -29,6 +29,7 @@ GRAVITY = (
 
 RE_ASKS = 2
 RETRIES = 8
+REPLANS = 3
 
 CONFLICT = "conflict"
 """A target moved: what its transition declares for that."""
@@ -60,13 +61,15 @@ MOVED_UNASKED = "moved_unasked"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a decision needs beside the checks: the intent, what the transition declares for a conflict, how often it was asked and retried."""
+    """What a decision needs beside the checks: the intent, what the transition declares for a conflict, how often it was asked and retried, and
+    planned anew since anything was called."""
 
     intent: Intent
     on_conflict: str
     replan_to: str
     asks: int
     retries: int
+    replans: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,15 @@ def _speaks(check: Check, facts: Facts) -> tuple[DecisionKind, str]:
         return DecisionKind.HAND_OFF, f"{reason}:asked_enough"
     if kind is DecisionKind.RETRY_LATER and facts.retries >= RETRIES:
         return DecisionKind.HAND_OFF, f"{reason}:retried_enough"
+    if kind is DecisionKind.REPLAN and facts.replans >= REPLANS:
+        return DecisionKind.HAND_OFF, f"{reason}:replanned_enough"
     return kind, reason
+
+
+def of_person(check: Check, facts: Facts) -> bool:
+    """Is this a target that moved, and for which the transition declares nothing that a machine could do?"""
+    moved = check.name == "target" and check.answer is Answer.CHANGED
+    return moved and _conflict(check, facts) is DecisionKind.HAND_OFF
 
 
 def _conflict(check: Check, facts: Facts) -> DecisionKind:

@@ -83,6 +83,7 @@ class Gathered:
                 "on_conflict": [self.facts.on_conflict, self.facts.replan_to],
                 "asks": self.facts.asks,
                 "retries": self.facts.retries,
+                "replans": self.facts.replans,
                 "versions": list(self.versions),
             },
         )
@@ -247,10 +248,10 @@ def _ask_again(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
     action, where it is still to come."""
     draft, view, gathered = opening.draft, opening.view, opening.gathered
     asked = {}
-    for effect in effects.callable_next(view):
-        if effect.id not in gathered.ask:
-            continue
-        asked[effect.name] = _renewed(opening, effect, seen)
+    wanted = [effect for effect in effects.callable_next(view) if effect.id in gathered.ask]
+    # What doesn't fit into one wait is asked for by the wake after it.
+    for effect in wanted[: waits.MAX_MEMBERS]:
+        asked[str(effect.id)] = _renewed(opening, effect, seen)
     draft.head(asks=view.head.asks + 1)
     own = gathered.deadline
     _wait(

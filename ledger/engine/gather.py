@@ -19,7 +19,17 @@ from ledger.domain.handoffs import Outcome as Handed
 from ledger.domain.runs import Intent
 from ledger.domain.transitions import Gathered
 from ledger.domain.views import RunView
-from ledger.domain.waits import DEAD, Internal, MemberKind, MemberRow, OnDeadline, Outcome, SetRow, SetState
+from ledger.domain.waits import (
+    DEAD,
+    MAX_MEMBERS,
+    Internal,
+    MemberKind,
+    MemberRow,
+    OnDeadline,
+    Outcome,
+    SetRow,
+    SetState,
+)
 from ledger.domain.wakes import ATTEMPTS, Answer, Check, DecisionKind, WakeRow
 from ledger.engine import integrity, probes
 from ledger.engine.observe import Unseen
@@ -56,14 +66,23 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
     checks = [_integrity(known), _attempts(known), _code(known), _effects(known), _deadline(known), _identity(known)]
     checks += _disputes(known) + _retries(known, stuck, refused)
     for effect in ahead:
-        checks += [_policy(view, effect, wanted[effect.id]), _grant(known, effect, wrong.get(effect.id, ""))]
+        checks += [_policy(known, effect, wanted[effect.id]), _grant(known, effect, wrong.get(effect.id, ""))]
     decision_facts = _facts(known)
+    if _told(known):
+        refused |= {each: Outcome.DENIED_BY_POLICY for each, needs in wanted.items() if needs.verdict is Verdict.DENY}
+        ahead = [effect for effect in ahead if effect.id not in refused]
     seen: dict[UUID, SeenVersion] = {}
     if _worth_asking(checks, decision_facts):
         bound = [effect for effect in ahead if effect.resource and effect.observed_version]
         now = _as_they_are(view, bound)
         for effect in bound:
-            checks.append(_target(known, effect, wanted[effect.id], now[effect.id], seen, asked))
+            check = _target(known, effect, wanted[effect.id], now[effect.id], seen)
+            without = _told(known) and decisions.of_person(check, decision_facts)
+            if without:
+                refused[effect.id] = Outcome.WITHDRAWN
+            elif check.reason == "moved":
+                asked[effect.id] = "changed"
+            checks.append(replace(check, answer=Answer.PASS) if without else check)
     fields = integrity.fields(known.checkpoint) if known.checkpoint else None
     own = _own_wait(known)
     return Gathered(
@@ -86,12 +105,20 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
 def _facts(known: Background) -> decisions.Facts:
     head = known.view.head
     conflict, replan_to = known.view.version.on_conflict(head.transition) if known.view.version else ("hand_off", "")
-    retries = 0
-    for decision in known.decided:
-        if decision != DecisionKind.RETRY_LATER:
-            break
-        retries += 1
-    return decisions.Facts(head.intent, conflict, replan_to, head.asks, retries)
+    groups = max(1, -(-len(callable_next(known.view)) // MAX_MEMBERS))
+    return decisions.Facts(
+        intent=head.intent,
+        on_conflict=conflict,
+        replan_to=replan_to,
+        asks=head.asks // groups,
+        retries=_in_a_row(known.decided, DecisionKind.RETRY_LATER),
+        replans=_in_a_row(known.planned, DecisionKind.REPLAN),
+    )
+
+
+def _in_a_row(decided: Sequence[str], kind: DecisionKind) -> int:
+    """How many of the newest decisions are of this kind."""
+    return next((number for number, each in enumerate(decided) if each != kind), len(decided))
 
 
 def _worth_asking(checks: list[Check], known: decisions.Facts) -> bool:
@@ -210,7 +237,7 @@ def _disputes(known: Background) -> list[Check]:
 
 def _retries(known: Background, stuck: Mapping[UUID, str], refused: Mapping[UUID, str]) -> list[Check]:
     """May what failed be tried again? A person who woke the run knows that it may not, and what the agent is to do without it."""
-    told = HANDED_BACK in known.wake.reasons
+    told = _told(known)
     checks = []
     for effect in callable_next(known.view):
         if effect.state is not EffectState.FAILED:
@@ -244,10 +271,16 @@ def _why_ask(known: Background, effect: EffectRow, wanted: Requirement) -> str:
     return ports.approvals().still_good(grant, view)
 
 
-def _policy(view: RunView, effect: EffectRow, wanted: Requirement) -> Check:
-    number = str(view.policy.number) if view.policy else "none"
+def _told(known: Background) -> bool:
+    """Did a person wake the run? What only a person can resolve they know of: the agent goes on without it, and is told so."""
+    return HANDED_BACK in known.wake.reasons
+
+
+def _policy(known: Background, effect: EffectRow, wanted: Requirement) -> Check:
+    policy = known.view.policy
+    number = str(policy.number) if policy else "none"
     if wanted.verdict is Verdict.DENY:
-        return Check("policy", Answer.FAIL, "denied", "", number, str(effect.id))
+        return Check("policy", Answer.PASS if _told(known) else Answer.FAIL, "denied", "", number, str(effect.id))
     return Check("policy", Answer.PASS, str(wanted.verdict), "", number, str(effect.id))
 
 
@@ -281,7 +314,6 @@ def _target(
     wanted: Requirement,
     answer: SeenVersion | str,
     seen: dict[UUID, SeenVersion],
-    asked: dict[UUID, str],
 ) -> Check:
     if isinstance(answer, str):
         return Check("target", Answer.CANNOT_TELL, answer, effect.observed_version, "", str(effect.id))
@@ -292,11 +324,7 @@ def _target(
     fields = sighted.moved(effect, target, answer, known.bound, known.bound_bodies)
     if fields == ():
         return Check("target", Answer.PASS, "immaterial", effect.observed_version, answer.version, str(effect.id))
-    if wanted.verdict is Verdict.APPROVE:
-        asked[effect.id] = "changed"
-        reason = "moved"
-    else:
-        reason = decisions.MOVED_UNASKED
+    reason = "moved" if wanted.verdict is Verdict.APPROVE else decisions.MOVED_UNASKED
     observed = " ".join([answer.version, *(fields or ())])
     return Check("target", Answer.CHANGED, reason, effect.observed_version, observed, str(effect.id))
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from ledger.domain.authority import GrantRow
 from ledger.domain.checkpoints import VersionRow, current_version
+from ledger.domain.decisions import REPLANS
 from ledger.domain.effects import ReportRow
 from ledger.domain.views import RunView
 from ledger.domain.waits import MemberRow, SetRow
@@ -19,13 +20,19 @@ from ledger.services.views import run_view
 
 DECISIONS_READ = 10
 WAITS_READ = 20
+_PLANNED = (
+    "t.run_id = %s AND t.decision IN ('replan', 'hand_off') AND t.decided_at > COALESCE("
+    "(SELECT max(e.first_permit_at) FROM ledger_effect e WHERE e.run_id = %s),"
+    " (SELECT r.created_at FROM ledger_run r WHERE r.id = %s))"
+)
 _FAILED = "SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state = 'failed'"
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
     """A run with what a wake reads beside its view: `usable` are used grants of failed effects, `last_words` what counted last of these, `bound` and
-    `bound_bodies` what effects that may be called next are bound to, where their target says what matters."""
+    `bound_bodies` what effects that may be called next are bound to, where their target says what matters; `planned` are the newest decisions to plan
+    anew or hand off since a call of the run was first permitted."""
 
     view: RunView
     wake: WakeRow
@@ -37,6 +44,7 @@ class Background:
     waits: Sequence[SetRow]
     members: Sequence[MemberRow]
     decided: Sequence[str]
+    planned: Sequence[str]
     agent_active: bool
     usable: Sequence[GrantRow]
     last_words: Mapping[UUID, ReportRow]
@@ -46,7 +54,7 @@ class Background:
 
 def _of_effects(run_id: UUID) -> dict[str, Part]:
     """Of effects that failed: the used grants that cover further attempts, and what counted last of all that was said of each; and what those
-    that may be called are bound to."""
+    that may be called are bound to; and what was planned anew since one was called first."""
     newer = (
         "SELECT 1 FROM ledger_effect_report n WHERE n.effect_id = t.effect_id AND n.counted AND n.ordinal > t.ordinal"
     )
@@ -55,6 +63,7 @@ def _of_effects(run_id: UUID) -> dict[str, Part]:
     return {
         "usable": Part("grant", used, (run_id,) * 2, many=True),
         "last_word": Part("effect_report", last, (run_id,), many=True),
+        "planned": Part("decision", _PLANNED, (run_id,) * 3, many=True, order="t.decided_at DESC", limit=REPLANS),
         **bound_parts("e.run_id = %s AND e.state IN ('proposed', 'failed')", run_id),
     }
 
@@ -113,6 +122,7 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
         waits=[facts.load(SetRow, row) for row in extras["waits"]],
         members=[facts.load(MemberRow, row) for row in extras["waited"]],
         decided=[row["decision"] for row in extras["decided"]],
+        planned=[row["decision"] for row in extras["planned"]],
         usable=[facts.load(GrantRow, row) for row in extras["usable"]],
         bound=extras["bound"],
         bound_bodies=extras["bound_bodies"],
