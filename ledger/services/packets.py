@@ -154,7 +154,7 @@ def _packet(read: Facts, run_id: UUID, reasons: Mapping[UUID, str]) -> Packet:
         state=StateText(state["content"].decode(), state["salt"], state["commitment"]),
         clearance=clearance,
         decision=_find(read, "decisions", "id", clearance.decision_id) if clearance else None,
-        effects=_effects(read, run_id),
+        effects=_effects(read, head),
         wait=_wait(read, run_id, reasons),
         now=read.now,
     )
@@ -172,10 +172,12 @@ def _needed(row: Row | None, what: str) -> Row:
     return row
 
 
-def _effects(read: Facts, run_id: UUID) -> list[EffectFacts]:
+def _effects(read: Facts, head: Head) -> list[EffectFacts]:
+    """Those of a name that the transition itself uses come after what a replan carries past it: a reader by name finds them."""
     contents = {row["id"]: row["content"] for row in read.many("contents")}
     targets = {row["id"]: row["name"] for row in read.many("targets")}
-    rows = [facts.load(EffectRow, row) for row in read.many("effects") if row["run_id"] == run_id]
+    rows = [facts.load(EffectRow, row) for row in read.many("effects") if row["run_id"] == head.run_id]
+    rows.sort(key=lambda row: row.carried_to in ("", head.transition))
     return [
         EffectFacts(
             row,

@@ -172,6 +172,27 @@ def test_handing_over_keeps_the_key_and_moves_proposed_effects_only() -> None:
         )
 
 
+def test_what_a_replan_carried_is_handed_on_until_its_transition_is_left() -> None:
+    for called_in, handed in (("", False), ("elsewhere", True), (Scene(effect()).view.head.transition, False)):
+        scene = Scene(effect(EffectState.COMMITTED, carried_from="assess", carried_to=called_in))
+        assert bool(effects.hand_over(scene.draft, scene.view, uid(50))) is handed
+
+
+def test_a_name_is_answered_by_the_transitions_own_effect_before_one_that_is_carried_past_it() -> None:
+    scene = Scene(effect(EffectState.COMMITTED, carried_from="assess", carried_to="elsewhere"))
+    own = replace(scene.effect, id=uid(51), carried_from="", carried_to="")
+    assert scene.view.named("pay") == scene.effect
+    for both in ([own, scene.effect], [scene.effect, own]):
+        assert scene.view.but(effects=both).named("pay") == own
+
+
+def test_what_is_carried_past_a_transition_is_not_asked_of_its_holder() -> None:
+    past = effect(EffectState.COMMITTED, accounted_count=-1, carried_from="assess", carried_to="elsewhere")
+    here = Scene(past).view.head.transition
+    assert effects.unaccounted(Scene(past).view) == []
+    assert effects.unaccounted(Scene(replace(past, carried_from=here)).view) != []
+
+
 # Permit ----------------------------------------------------------------------------------------
 
 
