@@ -54,7 +54,7 @@ class Background:
 
 def _of_effects(run_id: UUID) -> dict[str, Part]:
     """Of effects that failed: the used grants that cover further attempts, and what counted last of all that was said of each; and what those
-    that may be called are bound to; and what was planned anew since one was called first."""
+    that may be called are bound to."""
     newer = (
         "SELECT 1 FROM ledger_effect_report n WHERE n.effect_id = t.effect_id AND n.counted AND n.ordinal > t.ordinal"
     )
@@ -63,8 +63,16 @@ def _of_effects(run_id: UUID) -> dict[str, Part]:
     return {
         "usable": Part("grant", used, (run_id,) * 2, many=True),
         "last_word": Part("effect_report", last, (run_id,), many=True),
-        "planned": Part("decision", _PLANNED, (run_id,) * 3, many=True, order="t.decided_at DESC", limit=REPLANS),
         **bound_parts("e.run_id = %s AND e.state IN ('proposed', 'failed')", run_id),
+    }
+
+
+def _of_decisions(run_id: UUID) -> dict[str, Part]:
+    """The newest decisions, and those to plan anew or hand off since a call was first permitted."""
+    newest = "t.decided_at DESC"
+    return {
+        "decided": Part("decision", "t.run_id = %s", (run_id,), many=True, order=newest, limit=DECISIONS_READ),
+        "planned": Part("decision", _PLANNED, (run_id,) * 3, many=True, order=newest, limit=REPLANS),
     }
 
 
@@ -103,9 +111,7 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
             (run_id,) * 2,
             many=True,
         ),
-        decided=Part(
-            "decision", "t.run_id = %s", (run_id,), many=True, order="t.decided_at DESC", limit=DECISIONS_READ
-        ),
+        **_of_decisions(run_id),
         **_of_effects(run_id),
         agent=Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
     )
