@@ -9,19 +9,21 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q, Subquery
 
 from approvals.domain.requests import RequestState
 from approvals.models import ApprovalRequest
 from approvals.services import sightings
 from ledger.domain import canonical
+from ledger.domain.authority import GrantState
 from ledger.domain.identity import Verb
-from ledger.models import Effect, Run, User
+from ledger.models import Effect, Grant, Run, User
 from ledger.services import permissions
 
 DAY = timedelta(hours=24)
 LOOKED_THROUGH = 1_000
 SHOWN = 8
+OVER = frozenset({GrantState.VOIDED, GrantState.REVOKED, GrantState.EXPIRED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +55,16 @@ def of(request: ApprovalRequest, run: Run, person: User, now: datetime) -> Latel
     newest_first = day.order_by("-opened_at", "-pk").values("pk")
     seen, approved, read = (permissions.visible(person, verb) for verb in (Verb.SEE, Verb.APPROVE, Verb.SEE_PAYLOADS))
     reads = Exists(approved.filter(pk=OuterRef("workflow_id"))) | Exists(read.filter(pk=OuterRef("workflow_id")))
+    leave = Grant.objects.of(tenant).filter(request_id=OuterRef("pk"))
     rows = ApprovalRequest.objects.of(tenant).filter(
         _whose(run), pk__in=newest_first[:LOOKED_THROUGH], workflow__in=seen.values("pk")
     )
     found = list(
         rows.exclude(pk=request.pk)
         .annotate(agent=F("run__agent_id"), reads=reads, partial=Exists(newest_first[LOOKED_THROUGH:]))
+        .annotate(leave=Subquery(leave.order_by("-approved_at").values("state")[:1]))
         .order_by("-opened_at", "-pk")
-        .values("pk", "state", "decide_by", "opened_at", "subject_id", "agent", "reads", "partial")
+        .values("pk", "state", "decide_by", "opened_at", "subject_id", "agent", "reads", "partial", "leave")
     )
     shown = found[:SHOWN]
     effects = Effect.objects.of(tenant).filter(pk__in=[row["subject_id"] for row in shown])
@@ -93,6 +97,9 @@ def _whose(run: Run) -> Q:
 
 
 def _state(row: Mapping[str, Any], now: datetime) -> str:
+    """What was approved and is no leave any more isn't shown as approved."""
+    if row["state"] == RequestState.APPROVED and row["leave"] in OVER:
+        return str(row["leave"])
     late = row["state"] == RequestState.PENDING and row["decide_by"] <= now
     return str(RequestState.EXPIRED if late else row["state"])
 

@@ -12,11 +12,14 @@ from approvals.renderers import Asked, words_for
 from approvals.services.cards import Card
 from approvals.services.lately import LOOKED_THROUGH, Line
 from approvals.templatetags.console import visible_text
+from ledger.domain.authority import GrantState
 from ledger.models import Tenant
 
 STATES: Mapping[str, str] = {
     RequestState.PENDING: "waiting",
     RequestState.APPROVED: "approved",
+    GrantState.VOIDED: "approved, then void",
+    GrantState.REVOKED: "approved, then taken back",
     RequestState.DENIED: "denied",
     RequestState.EXPIRED: "expired",
     RequestState.WITHDRAWN: "withdrawn",
