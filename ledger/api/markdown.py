@@ -57,6 +57,8 @@ def _why(read: Packet) -> str:
         lines.append(f"- {member.kind}{about}: {member.outcome or 'open'}{named}")
         if event and event["data"] is not None:
             lines.append(fenced(event["data"].decode("utf-8", "replace"), "json"))
+        if member.effect_id and (said := read.wait.reasons.get(member.effect_id)):
+            lines.append(f"Whoever denied it said, as data:\n\n{fenced(said, 'text')}")
     return "\n".join(lines)
 
 

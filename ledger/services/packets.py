@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from ledger.domain.effects import EffectRow
+from ledger.domain.effects import EffectRow, EffectState
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import ClearanceRow, Fence, Head, LeaseRow
 from ledger.domain.views import RunRow
-from ledger.domain.waits import MemberRow, Outcome, SetRow
+from ledger.domain.waits import MemberRow, Outcome, SetRow, Since, newest
 from ledger.services import facts, ports
 from ledger.services.facts import Facts, Part, Row
 
@@ -37,8 +37,8 @@ class EffectFacts:
 
 @dataclass(frozen=True, slots=True)
 class WaitFacts:
-    """The last wait of the run with its members' outcomes; `events` maps an event's id to its row with `data` (bytes), `reasons` a denied
-    effect's id to what whoever denied it said."""
+    """The last wait of the run with its members' outcomes, as people decided last (see `waits.newest`); `events` maps an event's id to its row
+    with `data` (bytes), `reasons` a denied effect's id to what whoever denied it said."""
 
     row: SetRow
     members: Sequence[MemberRow]
@@ -64,15 +64,20 @@ class Packet:
     now: datetime
 
 
+Told = tuple[SetRow, list[MemberRow]]
+
+
 def of(tenant_id: UUID, run_ids: Sequence[UUID]) -> list[Packet]:
     """The packets of these runs, in this order: one statement, and another where a person denied something.
 
     Raises LedgerError `integrity` when a state's bytes are gone.
     """
     read = facts.read(**_parts(tenant_id, run_ids))
-    denied = [row["effect_id"] for row in read.many("members") if row["outcome"] == Outcome.DENIED]
+    told = {run_id: _told(read, run_id) for run_id in run_ids}
+    members = [member for each in told.values() if each for member in each[1]]
+    denied = [member.effect_id for member in members if member.outcome == Outcome.DENIED and member.effect_id]
     reasons = ports.approvals().reasons(tenant_id, denied) if denied else {}
-    return [_packet(read, run_id, reasons) for run_id in run_ids]
+    return [_packet(read, run_id, told[run_id], reasons) for run_id in run_ids]
 
 
 def _parts(tenant_id: UUID, run_ids: Sequence[UUID]) -> dict[str, Part]:
@@ -92,6 +97,11 @@ def _parts(tenant_id: UUID, run_ids: Sequence[UUID]) -> dict[str, Part]:
         f"SELECT w.id FROM ledger_wait_set w WHERE w.run_id IN ({each}) AND w.opened_at ="
         " (SELECT max(x.opened_at) FROM ledger_wait_set x WHERE x.run_id = w.run_id AND x.internal = '')"
     )
+    again = (
+        f"SELECT w.id FROM ledger_wait_set w WHERE w.run_id IN ({each}) AND w.internal = 'ask_again' AND NOT EXISTS"
+        " (SELECT 1 FROM ledger_wait_set x WHERE x.run_id = w.run_id AND x.internal = '' AND x.opened_at > w.opened_at)"
+    )
+    asked = f"SELECT m.effect_id FROM ledger_wait_member m WHERE m.kind = 'approval' AND m.wait_id IN ({waits} UNION ALL {again})"
     events = f"SELECT m.event_id FROM ledger_wait_member m WHERE m.wait_id IN ({waits})"
     return {
         "heads": Part("run_head", f"t.run_id IN ({each}) AND t.tenant_id = %s", (*ids, tenant_id), many=True),
@@ -118,6 +128,10 @@ def _parts(tenant_id: UUID, run_ids: Sequence[UUID]) -> dict[str, Part]:
         ),
         "waits": Part("wait_set", f"t.id IN ({waits})", ids, many=True),
         "members": Part("wait_member", f"t.wait_id IN ({waits})", ids, many=True, order="t.ordinal"),
+        "again": Part("wait_set", f"t.id IN ({again})", ids, many=True, order="t.opened_at"),
+        "asked_again": Part("wait_member", f"t.wait_id IN ({again})", ids, many=True, order="t.ordinal"),
+        "asked_for": Part("effect", f"t.id IN ({asked})", ids * 2, many=True),
+        "given": Part("grant", f"t.subject_id IN ({asked}) AND t.state IN ('live', 'used')", ids * 2, many=True),
         "events": Part("event", f"t.id IN ({events})", ids, many=True),
         "event_data": Part(
             "body", f"t.id IN (SELECT e.body_id FROM ledger_event e WHERE e.id IN ({events}))", ids, many=True
@@ -125,7 +139,7 @@ def _parts(tenant_id: UUID, run_ids: Sequence[UUID]) -> dict[str, Part]:
     }
 
 
-def _packet(read: Facts, run_id: UUID, reasons: Mapping[UUID, str]) -> Packet:
+def _packet(read: Facts, run_id: UUID, told: Told | None, reasons: Mapping[UUID, str]) -> Packet:
     head_row = _find(read, "heads", "run_id", run_id)
     if head_row is None:
         raise LedgerError(
@@ -155,7 +169,7 @@ def _packet(read: Facts, run_id: UUID, reasons: Mapping[UUID, str]) -> Packet:
         clearance=clearance,
         decision=_find(read, "decisions", "id", clearance.decision_id) if clearance else None,
         effects=_effects(read, head),
-        wait=_wait(read, run_id, reasons),
+        wait=_wait(read, told, reasons),
         now=read.now,
     )
 
@@ -189,12 +203,29 @@ def _effects(read: Facts, head: Head) -> list[EffectFacts]:
     ]
 
 
-def _wait(read: Facts, run_id: UUID, reasons: Mapping[UUID, str]) -> WaitFacts | None:
+def _told(read: Facts, run_id: UUID) -> Told | None:
+    """The run's last wait as people decided on it last; the engine's own asking, where the agent never waited."""
+    again = [facts.load(SetRow, row) for row in read.many("again") if row["run_id"] == run_id]
     found = _find(read, "waits", "run_id", run_id)
-    if found is None:
+    if found is None and not again:
         return None
-    row = facts.load(SetRow, found)
+    row = facts.load(SetRow, found) if found else again[-1]
+    ids = {each.id for each in again}
+    withdrawn = [each for each in read.many("asked_for") if each["state"] == EffectState.WITHDRAWN]
+    since = Since(
+        sets=again,
+        members=[facts.load(MemberRow, each) for each in read.many("asked_again") if each["wait_id"] in ids],
+        withdrawn={each["id"]: each["cause"] for each in withdrawn},
+        given={each["subject_id"] for each in read.many("given")},
+    )
+    own = [facts.load(MemberRow, each) for each in read.many("members") if each["wait_id"] == row.id]
+    return newest(row, own, since)
+
+
+def _wait(read: Facts, told: Told | None, reasons: Mapping[UUID, str]) -> WaitFacts | None:
+    if told is None:
+        return None
+    row, members = told
     data = {body["id"]: body["content"] for body in read.many("event_data")}
     events = {event["id"]: {**event, "data": data.get(event["body_id"])} for event in read.many("events")}
-    members = [facts.load(MemberRow, member) for member in read.many("members") if member["wait_id"] == row.id]
     return WaitFacts(row, members, events, reasons)

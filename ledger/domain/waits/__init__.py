@@ -20,6 +20,7 @@ from ledger.domain.waits.rows import (
     SetRow,
     SetState,
 )
+from ledger.domain.waits.telling import Since, newest
 
 __all__ = [
     "DEAD",
@@ -39,6 +40,7 @@ __all__ = [
     "SetMode",
     "SetRow",
     "SetState",
+    "Since",
     "WaitSpec",
     "Withdraw",
     "check",
@@ -47,6 +49,7 @@ __all__ = [
     "effect_settled",
     "look",
     "meet",
+    "newest",
     "open_set",
     "silence",
     "state_of",
