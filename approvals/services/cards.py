@@ -20,9 +20,10 @@ from approvals.services.lately import Lately
 from approvals.services.sightings import Seen
 from ledger.domain import canonical
 from ledger.domain.authority import GrantState, Requirement, Rule
+from ledger.domain.effects import EffectState
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
-from ledger.domain.waits import OnDeadline, SetState, silence
+from ledger.domain.waits import Inaction, SetState, silence
 from ledger.models import (
     Agent,
     ApiKey,
@@ -119,7 +120,7 @@ class Card:
     told_at: datetime | None
     voted: Vote | None
     stance: str
-    silence: tuple[OnDeadline, datetime]
+    silence: tuple[Inaction, datetime]
 
     @property
     def pending(self) -> bool:
@@ -261,7 +262,7 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         told_at=_told_at(request),
         voted=voted,
         stance="",
-        silence=_silence(request),
+        silence=_silence(request, effect),
     )
     return replace(card, stance=_stance(card, person, approves))
 
@@ -295,14 +296,15 @@ def _effect(request: ApprovalRequest, asked_at: datetime) -> Any:
     ).get(pk=request.subject_id)
 
 
-def _silence(request: ApprovalRequest) -> tuple[OnDeadline, datetime]:
-    """What the wait for this request comes to without a decision; without one, the agent is told."""
+def _silence(request: ApprovalRequest, effect: Effect) -> tuple[Inaction, datetime]:
+    """What the wait for this request comes to without a decision; without one, the agent is told, or an operator where a call failed."""
+    failed = {effect.pk} if effect.state == EffectState.FAILED else set()
     wait = WaitSet.objects.of(request.tenant_id).filter(run_id=request.run_id, state=SetState.OPEN)
     open_wait = wait.prefetch_related(Prefetch("members", WaitMember.objects.of(request.tenant_id))).first()
     own = list(open_wait.members.all()) if open_wait is not None else []
     if open_wait is None or not any(member.effect_id == request.subject_id for member in own):
-        return OnDeadline.WAKE, request.decide_by
-    return silence(open_wait, own)
+        return (Inaction.HAND_OFF if failed else Inaction.WAKE), request.decide_by
+    return silence(open_wait, own, failed)
 
 
 def _stance(card: Card, person: User, approves: bool) -> str:

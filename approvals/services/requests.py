@@ -14,7 +14,7 @@ from ledger.domain.change import Change
 from ledger.domain.effects import WithdrawCause
 from ledger.domain.errors import LedgerError
 from ledger.domain.views import RunView
-from ledger.domain.waits import Outcome
+from ledger.domain.waits import Outcome, fired
 from ledger.services import facts, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
@@ -66,7 +66,11 @@ def expire_of(run_id: UUID) -> bool:
 def _expire(view: RunView) -> tuple[Change | None, None]:
     """One request a Change: what it closes may withdraw the others."""
     for request in requests.rows_of(view):
-        if request.state is RequestState.PENDING and view.now >= request.decide_by:
+        if (
+            request.state is RequestState.PENDING
+            and view.now >= request.decide_by
+            and not fired(view, request.decide_by)
+        ):
             draft = run_draft(view, "system:sweep", "request.expire")
             requests.close(draft, request, "expire")
             decisions.end_effect(draft, view, request.subject_id, WithdrawCause.EXPIRED, Outcome.EXPIRED)

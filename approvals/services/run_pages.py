@@ -20,13 +20,13 @@ from approvals.services.run_lists import seen_by
 from approvals.services.run_parts import AuthorityLine, CheckpointLine, Part, WaitLine, WakeLine
 from approvals.services.verification_pages import Verified
 from approvals.templatetags.console import visible_text as shown
-from ledger.domain.explain import explain
+from ledger.domain.explain import explain, failed
 from ledger.domain.handoffs import HandoffRow
 from ledger.domain.health import health
 from ledger.domain.identity import Verb
 from ledger.domain.runs import ENDED, ClearanceRow
 from ledger.domain.views import RunView
-from ledger.domain.waits import silence
+from ledger.domain.waits import Inaction, silence
 from ledger.models import Agent, Effect, Handoff, RunHead, Tenant, User, Worker
 from ledger.services import permissions
 from ledger.services.endings import endings
@@ -215,8 +215,8 @@ def _silence(view: RunView) -> Silence | None:
     if view.handoff is not None:
         return Silence(view.handoff.due_at, "Handoff to be closed by")
     if view.wait is not None:
-        action, ends = silence(view.wait, view.members)
-        return Silence(ends, f"If nothing comes, {DEADLINES[action]}")
+        action, ends = silence(view.wait, view.members, failed(view.effects))
+        return Silence(ends, f"If nothing {'else ' if action is Inaction.FIRE else ''}comes, {DEADLINES[action]}")
     if view.wake is not None:
         return Silence(view.wake.due_at, "Checked at")
     if view.head.status == "running" and view.lease is not None:

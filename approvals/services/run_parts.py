@@ -19,6 +19,7 @@ from approvals.labels import DEADLINES, DECISIONS, member_words
 from approvals.models import ApprovalRequest, Vote
 from approvals.services.pieces import Content, Cursor, content, parsed
 from approvals.templatetags.console import visible_text as shown
+from ledger.domain.effects import EffectState
 from ledger.domain.phrases import CHECKS, words
 from ledger.domain.waits import SetMode, silence
 from ledger.models import Checkpoint, Decision, Grant, Tenant, WaitMember, WaitSet, WakeCheck
@@ -179,7 +180,7 @@ def wait(
     if not members:
         return None
     newest = members[0].wait
-    action, ends = silence(newest, members)
+    action, ends = silence(newest, members, {pk for pk, each in effects.items() if each.state == EffectState.FAILED})
     names = {pk: shown(effect.name) for pk, effect in effects.items()}
     mode = "any of these" if newest.mode == SetMode.ANY else "all of these"
     title = {

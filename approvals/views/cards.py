@@ -18,8 +18,9 @@ from approvals.services.sightings import Seen
 from approvals.templatetags.console import absolute, short, span, visible_text, words
 from approvals.views import earlier, evidence, followups, lately, sources
 from approvals.views.documents import argument_rows, diff, pretty
+from ledger.domain.effects import EffectState
 from ledger.domain.identity import Verb
-from ledger.domain.waits import OnDeadline
+from ledger.domain.waits import Inaction
 from ledger.models import Tenant, User
 from ledger.services import permissions
 
@@ -193,16 +194,26 @@ def enumerate_names(names: Sequence[str], more: int) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-SILENCE: Mapping[OnDeadline, str] = {
-    OnDeadline.WAKE: "the agent goes on and is told that nobody decided",
-    OnDeadline.CANCEL: "the run is cancelled",
-    OnDeadline.FAIL: "the run fails",
-    OnDeadline.HAND_OFF: "the run is handed to an operator",
+SILENCE: Mapping[Inaction, str] = {
+    Inaction.WAKE: "the agent goes on and is told that nobody decided",
+    Inaction.CANCEL: "the run is cancelled",
+    Inaction.FAIL: "the run fails",
+    Inaction.HAND_OFF: "the run is handed to an operator",
+    Inaction.FIRE: "the agent waits no longer than that and goes on without it",
 }
+
+
+_DENY = "The request ends for everyone. The agent gets your reason word for word; nothing is sent."
+_DENY_RETRY = (
+    "The request ends for everyone and nothing is sent. The call failed before, so the run goes to an operator; once they wake it,"
+    " the agent gets your reason word for word."
+)
 
 
 def causes(card: Card, asked: Words) -> dict[str, str]:
     """What approving, denying and doing nothing each bring about, with absolute times."""
+    action, ends = card.silence
+    expires = "is withdrawn" if action is Inaction.FIRE else "expires"
     until = card.now + timedelta(seconds=card.revision.use_by)
     if card.quorum.after:
         approve = f"Your approval counts; {card.quorum.after} more are needed. Nothing is sent before that."
@@ -211,8 +222,8 @@ def causes(card: Card, asked: Words) -> dict[str, str]:
         approve = f"The agent may make this call until {absolute(until)} ({span(card.revision.use_by)} from the approval), once."
     return {
         "approve": approve,
-        "deny": "The request ends for everyone. The agent gets your reason word for word; nothing is sent.",
-        "silence": f"On {absolute(card.silence[1])} it expires. Nothing is sent; {SILENCE[card.silence[0]]}.",
+        "deny": _DENY_RETRY if card.effect.state == EffectState.FAILED else _DENY,
+        "silence": f"On {absolute(ends)} it {expires}. Nothing is sent; {SILENCE[action]}.",
         "button": f"Approve {asked.verb}",
     }
 

@@ -5,9 +5,10 @@ Pure, from facts alone. Pages, API and commands say the same words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from ledger.domain.authority import requirement
 from ledger.domain.effects import EffectRow, EffectState
@@ -17,7 +18,7 @@ from ledger.domain.health import late, unclaimed
 from ledger.domain.phrases import reason, words
 from ledger.domain.runs import ENDED, Intent, Status
 from ledger.domain.views import RunView
-from ledger.domain.waits import Internal, MemberKind, MemberRow, MemberState, OnDeadline, SetMode, silence
+from ledger.domain.waits import Inaction, Internal, MemberKind, MemberRow, MemberState, SetMode, silence
 from ledger.domain.wakes import WakeState
 
 
@@ -112,7 +113,7 @@ def _waiting(view: RunView) -> str:
     begun = f"It has waited since {at(wait.opened_at)} for {joined or 'nothing any more'}"
     if late(wait.due_at, view.now):
         return f"{begun}; its time passed at {at(wait.due_at)} and nobody has acted on that: see that timer and queue processes run."
-    return f"{begun}; if nothing comes, {_silence(view)}."
+    return f"{begun}; {_otherwise(view)}."
 
 
 def _wanted(view: RunView, member: MemberRow) -> str:
@@ -139,15 +140,26 @@ def _approvers(view: RunView, effect: EffectRow | None) -> str:
 def _silence(view: RunView) -> str:
     if view.wait is None:
         return "nothing happens"
-    action, when = silence(view.wait, view.members)
+    action, when = silence(view.wait, view.members, failed(view.effects))
     return f"{ON_DEADLINE[action]} at {at(when)}"
 
 
-ON_DEADLINE: Mapping[OnDeadline, str] = {
-    OnDeadline.WAKE: "the agent goes on and is told that it expired",
-    OnDeadline.CANCEL: "the run is cancelled",
-    OnDeadline.FAIL: "the run fails",
-    OnDeadline.HAND_OFF: "an operator gets it",
+def _otherwise(view: RunView) -> str:
+    fires = view.wait is not None and silence(view.wait, view.members)[0] is Inaction.FIRE
+    return f"if nothing {'else ' if fires else ''}comes, {_silence(view)}"
+
+
+def failed(effects: Iterable[EffectRow]) -> frozenset[UUID]:
+    """Effects of which only another attempt can be asked for."""
+    return frozenset(effect.id for effect in effects if effect.state is EffectState.FAILED)
+
+
+ON_DEADLINE: Mapping[Inaction, str] = {
+    Inaction.WAKE: "the agent goes on and is told that it expired",
+    Inaction.CANCEL: "the run is cancelled",
+    Inaction.FAIL: "the run fails",
+    Inaction.HAND_OFF: "an operator gets it",
+    Inaction.FIRE: "its timer lets the agent go on",
 }
 
 
@@ -251,7 +263,7 @@ def _items(view: RunView) -> list[Item]:
     if view.head.intent is not Intent.NONE and view.head.ended_at is None:
         items.append(Item("intent", f"it is to be ended: {view.head.intent}"))
     if view.wait is not None:
-        items.append(Item("deadline", f"if nothing comes, {_silence(view)}", silence(view.wait, view.members)[1]))
+        items.append(Item("deadline", _otherwise(view), silence(view.wait, view.members)[1]))
     items += [_member(view, member) for member in view.members]
     items += [_effect(effect) for effect in view.effects]
     return items

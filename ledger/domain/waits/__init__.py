@@ -3,13 +3,25 @@
 A set closes when its mode is satisfied, when a member can no longer be met, or at its deadline; closing it wakes the run.
 """
 
-from ledger.domain.waits.closing import Withdraw, close, due, effect_settled, look, meet, silence, state_of, verdict
+from ledger.domain.waits.closing import (
+    Withdraw,
+    close,
+    due,
+    effect_settled,
+    fired,
+    look,
+    meet,
+    silence,
+    state_of,
+    verdict,
+)
 from ledger.domain.waits.opening import MAX_MEMBERS, Ask, Asked, MemberSpec, WaitSpec, check, open_set
 from ledger.domain.waits.rows import (
     DEAD,
     EVENT_KEPT_DAYS,
     MEMBER,
     SET,
+    Inaction,
     Internal,
     MemberKind,
     MemberRow,
@@ -30,6 +42,7 @@ __all__ = [
     "SET",
     "Ask",
     "Asked",
+    "Inaction",
     "Internal",
     "MemberKind",
     "MemberRow",
@@ -47,6 +60,7 @@ __all__ = [
     "close",
     "due",
     "effect_settled",
+    "fired",
     "look",
     "meet",
     "newest",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
@@ -16,6 +16,7 @@ from ledger.domain.waits.rows import (
     DEAD,
     MEMBER,
     SET,
+    Inaction,
     MemberKind,
     MemberRow,
     MemberState,
@@ -63,9 +64,25 @@ def due(deadline: datetime, members: Sequence[MemberRow]) -> datetime:
     return min([deadline, *timers])
 
 
+def fired(view: RunView, by: datetime) -> bool:
+    """Has a timer closed the run's open wait by then, though nobody has acted on it yet?"""
+    wait = view.wait
+    if wait is None or wait.mode is not SetMode.ANY or view.head.status is not Status.WAITING:
+        return False
+    return any(
+        member.kind is MemberKind.TIMER
+        and member.state is MemberState.OPEN
+        and member.due_at is not None
+        and member.due_at <= by
+        for member in view.members
+    )
+
+
 class Ending(Protocol):
     """A set's end, on a rule's row and on a model's alike."""
 
+    @property
+    def mode(self) -> str: ...
     @property
     def deadline(self) -> datetime: ...
     @property
@@ -79,18 +96,25 @@ class Member(Protocol):
     def state(self) -> str: ...
     @property
     def due_at(self) -> datetime | None: ...
+    @property
+    def effect_id(self) -> UUID | None: ...
 
 
-def silence(wait: Ending, members: Iterable[Member]) -> tuple[OnDeadline, datetime]:
-    """What happens, and when, if nobody does anything: an approval that runs out before the deadline is told to the agent, who goes on;
-    otherwise it is the deadline's action. Timers, which are no silence, aren't looked at."""
-    decide_by = [
-        member.due_at
-        for member in members
-        if member.kind == MemberKind.APPROVAL and member.state == MemberState.OPEN and member.due_at is not None
-    ]
-    first = min(decide_by, default=wait.deadline)
-    return (OnDeadline.WAKE, first) if first < wait.deadline else (OnDeadline(wait.on_deadline), wait.deadline)
+def silence(wait: Ending, members: Iterable[Member], failed: Collection[UUID] = ()) -> tuple[Inaction, datetime]:
+    """What happens, and when, if nobody does anything: where any member is enough, a timer lets the agent go on; an approval that runs out before
+    the deadline is told to the agent, who goes on; otherwise it is the deadline's action. Leave for another attempt of one of the effects that
+    `failed` lets nobody go on without an operator."""
+    still = [member for member in members if member.state == MemberState.OPEN]
+    approvals = [member for member in still if member.kind == MemberKind.APPROVAL]
+    decide_by = min((each.due_at for each in approvals if each.due_at is not None), default=wait.deadline)
+    timers = [each.due_at for each in still if each.kind == MemberKind.TIMER and each.due_at is not None]
+    first = min(decide_by, wait.deadline)
+    if wait.mode == SetMode.ANY and timers and min(timers) <= first:
+        return Inaction.FIRE, min(timers)
+    action = Inaction.WAKE if first < wait.deadline else Inaction(wait.on_deadline)
+    if action is Inaction.WAKE and any(each.effect_id in failed for each in approvals):
+        return Inaction.HAND_OFF, first
+    return action, first
 
 
 def meet(

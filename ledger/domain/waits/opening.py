@@ -79,8 +79,9 @@ def open_set(
     check(spec, effects, draft.at)
     wait_id = draft.mint()
     deadline = moment(spec.deadline, draft.at)
+    decide_by = min([deadline, *_enough(spec, draft.at)])
     members = [
-        _member(draft, view, wait_id, ordinal, member, effects, ask, deadline)
+        _member(draft, view, wait_id, ordinal, member, effects, ask, decide_by)
         for ordinal, member in enumerate(spec.members)
     ]
     met = verdict(spec.mode, members)
@@ -109,6 +110,13 @@ def open_set(
         runs.to_status(draft, view, "wait_closed")
         wakes.queue(draft, view, f"wait_{state}")
     return wait_id
+
+
+def _enough(spec: WaitSpec, now: datetime) -> list[datetime]:
+    """When timers close a set for which any member is enough: nothing can be decided for it after that."""
+    if spec.mode is not SetMode.ANY:
+        return []
+    return [max(now, moment(member.at, now)) for member in spec.members if member.at is not None]
 
 
 def moment(at: datetime | timedelta, now: datetime) -> datetime:
@@ -194,7 +202,7 @@ def _member(
     spec: MemberSpec,
     effects: Mapping[str, EffectRow],
     ask: Ask,
-    deadline: datetime,
+    decide_by: datetime,
 ) -> MemberRow:
     effect = effects.get(spec.effect) if spec.effect else None
     due_at = None if spec.at is None else moment(spec.at, draft.at)
@@ -204,7 +212,7 @@ def _member(
     elif effect is not None and spec.kind is MemberKind.APPROVAL and effect.carried_to and effect.done:
         outcome = effect.state
     elif effect is not None and spec.kind is MemberKind.APPROVAL:
-        asked = ask(effect, deadline)
+        asked = ask(effect, decide_by)
         outcome, due_at = asked.outcome, asked.decide_by
     elif effect is not None and effect.state not in UNSETTLED:
         outcome = effect.state

@@ -44,6 +44,16 @@ class OnDeadline(StrEnum):
     HAND_OFF = "hand_off"
 
 
+class Inaction(StrEnum):
+    """What comes of it when nobody does anything: the deadline's action, or a timer that is enough to go on (`FIRE`)."""
+
+    WAKE = "wake"
+    CANCEL = "cancel"
+    FAIL = "fail"
+    HAND_OFF = "hand_off"
+    FIRE = "fire"
+
+
 class Outcome(StrEnum):
     """What a member came to. An effect's member takes the effect's state."""
 
