@@ -48,6 +48,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "request.approve": ("“{effect}” approved", "approved"),
     "request.deny": ("“{effect}” denied", "denied"),
     "request.expire": ("Nobody decided on “{effect}” in time", "expired"),
+    "request.revise": ("“{effect}” asked again: the policy changed", "pending"),
     "request.withdraw_vote": ("Vote on “{effect}” taken back", "withdrawn"),
     "grant.revoke": ("Approval of “{effect}” revoked", "revoked"),
     "grant.expire": ("Approval of “{effect}” ran out unused", "expired"),
@@ -155,6 +156,7 @@ HEALTH: Mapping[str, tuple[str, str]] = {
     Health.LEASE: ("late", "Worker silent"),
     Health.UNCLAIMED: ("late", "Unclaimed"),
     Health.UNCHECKED: ("late", "Wake overdue"),
+    Health.NO_APPROVERS: ("stuck", "Nobody can approve"),
 }
 
 EMPTY_QUOTES = re.compile(r"(?: (?:to|at|on|for|of|about))? ?“”")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from approvals.domain import requests as rules
@@ -11,7 +11,8 @@ from approvals.domain.requests import Asking, Choice, RequestRow, RequestState, 
 from approvals.models import Vote
 from approvals.services import standing
 from approvals.services.refusals import denied_before, reasons, refusals
-from ledger.domain.authority import GrantRow, Requirement, grant_of, void_grant
+from approvals.services.wanting import unanswerable, wanted
+from ledger.domain.authority import GrantRow, Requirement, Wanted, grant_of, void_grant
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow
 from ledger.domain.endings import Reason
@@ -115,6 +116,14 @@ class People:
         groups = standing.groups_of(voters - excluded(view), view.head.workflow_id, view.run.tenant_id)
         needs = Requirement.from_document(revision["requirement"])
         return "" if reached(needs.rules, groups) else "votes-lost"
+
+    def wanted(self, tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, Wanted]:
+        """The teams of the revisions that are open, and those that can't meet them: one query, and one for each workflow type."""
+        return wanted(tenant_id, effect_ids)
+
+    def unanswerable(self, tenant_id: UUID) -> Collection[UUID]:
+        """Of the 1,000 open requests that are to be decided first."""
+        return unanswerable(tenant_id)
 
     def refusals(self, tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterable[tuple[UUID, Reason]]:
         """Requests of these runs that were denied, with who did, or that nobody decided on: three queries."""

@@ -146,6 +146,14 @@ class Requirement:
 DENY = Requirement(Verdict.DENY)
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Whose decision an open request wants, as it was asked: the teams, and those of them of whom too few people may give it as of now."""
+
+    groups: tuple[str, ...]
+    lacking: tuple[str, ...] = ()
+
+
 def requirement(policy: PolicyRow | None, tool: str, target: str) -> Requirement:
     """What the policy in force wants for a tool at a target, both by name.
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from ledger.domain.authority import requirement
 from ledger.domain.effects import EffectRow, EffectState
 from ledger.domain.endings import Reason, why
 from ledger.domain.handoffs import HandoffState
-from ledger.domain.health import late, unclaimed
+from ledger.domain.health import lacking, late, unclaimed
 from ledger.domain.phrases import reason, words
 from ledger.domain.runs import ENDED, Intent, Status
 from ledger.domain.views import RunView
@@ -64,6 +63,8 @@ def _actor(view: RunView, owner: str) -> str:
     if status is Status.READY and view.clearance is not None:
         return f"a worker of version {' or '.join(view.clearance.versions)}"
     if status is Status.WAITING:
+        if lacking(view):
+            return "an administrator"
         kinds = {member.kind for member in view.members if member.state is MemberState.OPEN}
         return next((who for kind, who in _WHO.items() if kind in kinds), "")
     if status is Status.WAKING:
@@ -131,10 +132,16 @@ def _wanted(view: RunView, member: MemberRow) -> str:
 
 
 def _approvers(view: RunView, effect: EffectRow | None) -> str:
-    target = view.targets.get(effect.target_id) if effect else None
-    rules = requirement(view.policy, effect.tool, target.name).rules if effect and target else ()
-    groups = sorted({rule.group for rule in rules})
-    return "the team " + " and the team ".join(groups) if groups else "people who may approve"
+    wanted = (view.wanted or {}).get(effect.id) if effect else None
+    if wanted is None or not wanted.groups:
+        return "people who may approve"
+    teams = "the team " + " and the team ".join(wanted.groups)
+    if not wanted.lacking:
+        return teams
+    short = " and ".join(wanted.lacking)
+    return (
+        f"{teams} (too few people of {short} may do that: an administrator has to add some, or nobody can approve it)"
+    )
 
 
 def _silence(view: RunView) -> str:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from ledger.domain.effects import EffectState
 from ledger.domain.runs import ENDED, Status
 from ledger.domain.views import RunView
+from ledger.domain.waits import MemberState
 from ledger.domain.wakes import WakeState
 
 SWEPT_AFTER = timedelta(seconds=60)
@@ -25,6 +26,7 @@ class Health(StrEnum):
     LEASE = "lease"
     UNCLAIMED = "unclaimed"
     UNCHECKED = "unchecked"
+    NO_APPROVERS = "no_approvers"
 
 
 def health(view: RunView) -> Health | None:
@@ -50,13 +52,21 @@ def unclaimed(view: RunView) -> bool:
     return view.head.moved_at + UNCLAIMED_AFTER <= view.now
 
 
+def lacking(view: RunView) -> bool:
+    """Does it wait for a decision for which too few people are left?"""
+    still = [each.effect_id for each in view.members if each.state is MemberState.OPEN and each.effect_id is not None]
+    return any(wanted.lacking for each in still if (wanted := (view.wanted or {}).get(each)) is not None)
+
+
 def _running(view: RunView) -> Health | None:
     lease = view.lease
     return Health.LEASE if lease is not None and lease.active and late(lease.expires_at, view.now) else None
 
 
 def _waiting(view: RunView) -> Health | None:
-    return Health.OVERDUE if view.wait is None or late(view.wait.due_at, view.now) else None
+    if view.wait is None or late(view.wait.due_at, view.now):
+        return Health.OVERDUE
+    return Health.NO_APPROVERS if lacking(view) else None
 
 
 def _waking(view: RunView) -> Health | None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from ledger.domain.authority import GrantRow, PolicyRow
+from ledger.domain.authority import GrantRow, PolicyRow, Wanted
 from ledger.domain.checkpoints import VersionRow
 from ledger.domain.effects import EffectRow, TargetRow
 from ledger.domain.handoffs import HandoffRow
@@ -34,7 +34,8 @@ class RunView:
     """`effects` are those of the current transition instance and every open or disputed one; `grants` the live ones; `wait`,
     `members`, `wake` and `handoff` the open ones, `handoffs` the open ones that don't block the run. `version` is that of the last
     checkpoint, `holder` the one that the lease's holder works under, `holder_agent_id` the agent whose key the last lease was claimed
-    with. `extras` are rows that registered ports asked for; `instance_opened_at` is when the present transition instance was.
+    with. `wanted` is, where it is told how the run stands, whose decision the open requests want, by effect. `extras` are rows that
+    registered ports asked for; `instance_opened_at` is when the present transition instance was.
 
     A view has the fields that its verb said it reads. Any other isn't there: to read it is an AttributeError, not a None."""
 
@@ -56,6 +57,7 @@ class RunView:
     grants: Sequence[GrantRow]
     handoff: HandoffRow | None
     extras: Mapping[str, list[dict[str, Any]]]
+    wanted: Mapping[UUID, Wanted]
     handoffs: Sequence[HandoffRow] = ()
     instance_opened_at: datetime | None = None
     holder_agent_id: UUID | None = None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from ledger.domain.authority import GrantRow, Requirement
+from ledger.domain.authority import GrantRow, Requirement, Wanted
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow
 from ledger.domain.endings import Reason
@@ -50,6 +50,12 @@ class Approvals(Protocol):
     def still_good(self, grant: GrantRow, view: RunView) -> str:
         """Are the votes behind this grant still good, read afresh? '' or the code of what is wrong."""
 
+    def wanted(self, tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, Wanted]:
+        """Whose decision the open requests about these effects want, read afresh, by effect."""
+
+    def unanswerable(self, tenant_id: UUID) -> Collection[UUID]:
+        """Runs of a tenant with an open request for which too few people are left, of the requests that are due first."""
+
     def refusals(self, tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterable[tuple[UUID, Reason]]:
         """What people denied, or left undecided, of these runs of a tenant: run id and reason."""
 
@@ -76,6 +82,12 @@ class _Nobody:
 
     def still_good(self, grant: GrantRow, view: RunView) -> str:
         return "no-approvals-installed"
+
+    def wanted(self, tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, Wanted]:
+        return {}
+
+    def unanswerable(self, tenant_id: UUID) -> Collection[UUID]:
+        return ()
 
     def refusals(self, tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterable[tuple[UUID, Reason]]:
         return ()

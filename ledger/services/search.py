@@ -20,6 +20,7 @@ from ledger.domain.waits import SetState
 from ledger.domain.wakes import WakeState
 from ledger.models import Agent, Effect, Handoff, Lease, Run, RunHead, User, WaitSet, Wake, Worker
 from ledger.services import facts
+from ledger.services.ports import approvals
 from ledger.services.standings import OPEN_HANDOFFS
 
 LOOKED_THROUGH = 5_000
@@ -56,6 +57,10 @@ def _late(heads: QuerySet[Any], tenant_id: UUID, kind: Health, now: datetime) ->
     due = now - SWEPT_AFTER
     if kind is Health.UNCLAIMED:
         return heads.filter(status=Status.READY, moved_at__lte=now - UNCLAIMED_AFTER)
+    if kind is Health.NO_APPROVERS:
+        overdue = WaitSet.objects.of(tenant_id).filter(state=SetState.OPEN, due_at__lte=due).values("run_id")
+        lacking = heads.filter(status=Status.WAITING, pk__in=approvals().unanswerable(tenant_id))
+        return lacking.exclude(pk__in=overdue)
     status, rows = {
         Health.LEASE: (Status.RUNNING, Lease.objects.of(tenant_id).filter(active=True, expires_at__lte=due)),
         Health.OVERDUE: (Status.WAITING, WaitSet.objects.of(tenant_id).filter(state=SetState.OPEN, due_at__lte=due)),

@@ -10,15 +10,16 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from ledger.domain.authority import PolicyRow
 from ledger.domain.effects import EffectRow, EffectState, TargetRow
 from ledger.domain.handoffs import HandoffRow, HandoffState
 from ledger.domain.runs import ENDED, ClearanceRow, Head, LeaseRow
 from ledger.domain.views import RunView
 from ledger.domain.waits import MemberRow, SetRow, SetState
 from ledger.domain.wakes import WakeRow, WakeState
-from ledger.models import Clearance, Effect, Handoff, Lease, PolicyVersion, RunHead, WaitMember, WaitSet, Wake
+from ledger.models import Clearance, Effect, Handoff, Lease, RunHead, WaitMember, WaitSet, Wake
 from ledger.services import facts
+from ledger.services.ports import approvals
+from ledger.services.views import asked_of
 
 T = TypeVar("T")
 OPEN_HANDOFFS = (HandoffState.OPEN, HandoffState.ACCEPTED)
@@ -27,7 +28,7 @@ OPEN_HANDOFFS = (HandoffState.OPEN, HandoffState.ACCEPTED)
 def standings(tenant_id: UUID, heads: Sequence[RunHead], now: datetime) -> Iterator[tuple[RunHead, RunView, str]]:
     """Each of these runs of one tenant as `views.telling_view` reads it, and the name of the person who took its handoff ('' where nobody did).
 
-    Eight statements.
+    Seven statements, and what the people's side reads where something is to be decided.
     """
     ids = [head.run_id for head in heads]
     waits = _by_run(WaitSet.objects.of(tenant_id).filter(run_id__in=ids, state=SetState.OPEN))
@@ -44,7 +45,7 @@ def standings(tenant_id: UUID, heads: Sequence[RunHead], now: datetime) -> Itera
     effects: dict[UUID, list[Effect]] = defaultdict(list)
     for effect in telling(tenant_id, ids, named).select_related("target"):
         effects[effect.run_id].append(effect)
-    policy = _row_or_none(PolicyRow, PolicyVersion.objects.of(tenant_id).order_by("-number").first())
+    wanted = approvals().wanted(tenant_id, [each for some in members.values() for each in asked_of(some)])
     for head in heads:
         key, ended = head.run_id, head.status in ENDED
         wait, handoff = waits.get(key), handoffs.get(key)
@@ -58,7 +59,7 @@ def standings(tenant_id: UUID, heads: Sequence[RunHead], now: datetime) -> Itera
             wait=_row_or_none(SetRow, wait),
             members=members[wait.pk] if wait is not None else (),
             wake=_row_or_none(WakeRow, wakes.get(key)),
-            policy=policy,
+            wanted=wanted,
             handoff=_row_or_none(HandoffRow, handoff),
         )
         yield head, view, handoff.owner.name if handoff is not None and handoff.owner else ""

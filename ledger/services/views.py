@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from ledger.domain.handoffs import HandoffRow
 from ledger.domain.identity import Caller
 from ledger.domain.runs import ClearanceRow, Head, LeaseRow
 from ledger.domain.views import RunRow, RunView
-from ledger.domain.waits import MemberRow, SetRow
+from ledger.domain.waits import MemberKind, MemberRow, MemberState, SetRow
 from ledger.domain.wakes import WakeRow
 from ledger.services import facts
 from ledger.services.facts import Anchor, Facts, Part, Row
@@ -129,7 +129,14 @@ def telling_view(run_id: UUID, tenant_id: UUID | None = None, *, ended: bool = F
     """
     if ended:
         return run_view(run_id, tenant_id, frozenset({"workflow", "effects"})).but(**_NOTHING)
-    return run_view(run_id, tenant_id, _TELLING)
+    view = run_view(run_id, tenant_id, _TELLING)
+    return view.but(wanted=approvals().wanted(view.run.tenant_id, asked_of(view.members)))
+
+
+def asked_of(members: Iterable[MemberRow]) -> list[UUID]:
+    """The effects on which somebody is to decide."""
+    open_ones = (each for each in members if each.kind is MemberKind.APPROVAL and each.state is MemberState.OPEN)
+    return [each.effect_id for each in open_ones if each.effect_id is not None]
 
 
 def run_views(ids: str, params: tuple[object, ...], **beside: Part) -> tuple[Facts, dict[UUID, RunView]]:
@@ -148,7 +155,7 @@ def _not_found() -> LedgerError:
 
 
 def _view(read: Facts, tenant_id: UUID | None, parts: Mapping[str, Part], extras: Mapping[str, Part]) -> RunView:
-    fields: dict[str, Any] = {"now": read.now, "extras": _Extras(read, extras)}
+    fields: dict[str, Any] = {"now": read.now, "extras": _Extras(read, extras), "wanted": {}}
     for name, part in parts.items():
         if name in _KINDS:
             fields[name] = read.all(name, _KINDS[name]) if part.many else read.one(name, _KINDS[name])

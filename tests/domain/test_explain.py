@@ -10,14 +10,16 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from ledger.domain.authority import PolicyRow
+from ledger.domain.authority import Wanted
 from ledger.domain.endings import Kind, Reason, last
 from ledger.domain.explain import explain
 from ledger.domain.handoffs import HandoffRow, HandoffState
+from ledger.domain.health import Health, health
 from ledger.domain.runs import ClearanceRow, ClearanceState, Head, Intent, LeaseRow, Status
 from ledger.domain.views import RunRow, RunView
 from ledger.domain.waits import Internal, MemberKind, MemberRow, MemberState, OnDeadline, SetMode, SetRow, SetState
 from ledger.domain.wakes import WakeRow, WakeState
+from tests.domain.effect_facts import effect
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -58,7 +60,7 @@ def view(status: Status, **rows: Any) -> RunView:
         "grants": [],
         "targets": {},
         "extras": {},
-        "policy": PolicyRow(uuid4(), 1, [], b""),
+        "wanted": {},
     }
     return RunView(**{**values, **rows})
 
@@ -145,6 +147,50 @@ def test_every_case_has_one_sentence_with_a_time(case: str) -> None:
 def test_no_two_cases_differ_only_in_an_id_or_a_time() -> None:
     shapes = [shape(explain(case).sentence) for case in TABLE.values()]
     assert len(set(shapes)) == len(shapes)
+
+
+PAY = effect()
+
+
+def asked(*teams: str, lacking: tuple[str, ...] = ()) -> RunView:
+    """A run that waits for leave for an effect, of which its request wants these teams."""
+    return view(
+        Status.WAITING,
+        wait=wait(),
+        members=[member(MemberKind.APPROVAL, effect_id=PAY.id)],
+        effects=[PAY],
+        wanted={PAY.id: Wanted(teams, lacking)},
+    )
+
+
+def test_the_teams_are_those_of_the_request_that_is_open() -> None:
+    assert (
+        "for the team approvers and the team finance to decide on “pay”;"
+        in explain(asked("approvers", "finance")).sentence
+    )
+    assert explain(asked("approvers")).actor == "an approver"
+
+
+def test_a_request_that_nobody_can_approve_says_so_and_who_can_help() -> None:
+    told = explain(asked("approvers", "finance", lacking=("finance",)))
+    assert (
+        "too few people of finance may do that: an administrator has to add some, or nobody can approve it"
+        in told.sentence
+    )
+    assert (
+        told.actor == "an administrator" and health(asked("approvers", lacking=("approvers",))) is Health.NO_APPROVERS
+    )
+    assert health(asked("approvers")) is None
+
+
+def test_a_timer_that_is_enough_comes_before_the_deadline_with_its_own_word() -> None:
+    timer = member(MemberKind.TIMER, due_at=NOW + HOUR / 2)
+    either = explain(view(Status.WAITING, wait=wait(on_deadline=OnDeadline.CANCEL), members=[EVENT, timer])).sentence
+    assert "if nothing else comes, its timer lets the agent go on at 1 Jan 2026, 12:30:00 UTC" in either
+    both = explain(
+        view(Status.WAITING, wait=wait(mode=SetMode.ALL, on_deadline=OnDeadline.CANCEL), members=[EVENT, timer])
+    )
+    assert "if nothing comes, the run is cancelled at 1 Jan 2026, 13:00:00 UTC" in both.sentence
 
 
 def test_the_deadlines_action_and_time_are_said() -> None:

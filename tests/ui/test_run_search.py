@@ -14,7 +14,7 @@ from ledger.domain.errors import LedgerError
 from ledger.domain.health import Health
 from ledger.domain.starts import StartSpec
 from ledger.models import Effect
-from ledger.services import reads, runs, search
+from ledger.services import identity, reads, runs, search
 from ledger.services.reads import RunFilter
 from tests.api.conftest import Http
 from tests.clock import Clock
@@ -65,6 +65,9 @@ def test_every_health_is_found_and_nothing_else(world: World, clock: Clock) -> N
     ask(world, hours=1)
     world.claimed_run()
     world.start_run()
+    ask(world, hours=100)
+    for person in (world.alice, world.bob):
+        identity.remove_from_team(world.admin, world.approvers, person)
     clock.shift(7_200)
     every = run_lists.runs(world.charlie, world.tenant, Filter()).rows
     of = {kind: {row.id for row in every if row.health == kind} for kind in Health}
@@ -75,6 +78,7 @@ def test_every_health_is_found_and_nothing_else(world: World, clock: Clock) -> N
         Health.OVERDUE,
         Health.LEASE,
         Health.UNCLAIMED,
+        Health.NO_APPROVERS,
     }
     for kind in Health:
         assert listed(world, health=kind) == of[kind] == answered(world, health=str(kind)), kind

@@ -17,6 +17,7 @@ from ledger.domain.runs import Status
 from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
 from ledger.engine import sweep, wakes
 from ledger.models import Handoff, RunHead
+from ledger.services import identity
 from ledger.services.explain import explain
 from tests.clock import Clock
 from tests.ui.asking import ask, client_of, decide
@@ -63,6 +64,13 @@ def ended(kind: NextKind) -> Scene:
     return scene
 
 
+def unanswerable(world: World) -> UUID:
+    run_id = asked(world)
+    for person in (world.alice, world.bob):
+        identity.remove_from_team(world.admin, world.approvers, person)
+    return run_id
+
+
 def denied(world: World) -> UUID:
     request = ask(world)
     decide(client_of(world.alice), world, request, "deny", "no")
@@ -95,6 +103,7 @@ SCENES: dict[str, tuple[Scene, Status, str]] = {
     "running, just silent": (of(lambda world: world.claimed_run().run.id, 90), Status.RUNNING, ""),
     "running, silent": (of(lambda world: world.claimed_run().run.id, 600), Status.RUNNING, "lease"),
     "waiting for people": (of(asked), Status.WAITING, ""),
+    "waiting for people who are gone": (of(unanswerable), Status.WAITING, "no_approvers"),
     "waiting, overdue": (of(asked, 90_000), Status.WAITING, "overdue"),
     "waiting for an event": (waiting(EVENT), Status.WAITING, ""),
     "waiting for a time": (waiting(TIMER), Status.WAITING, ""),
