@@ -12,7 +12,7 @@ from approvals.domain import requests
 from approvals.domain.quorum import Groups, counts, missing
 from approvals.domain.requests import EFFECT, Choice, RequestRow, RequestState, RevisionRow, VoteRow
 from ledger.domain import effects, waits
-from ledger.domain.authority import give_grant
+from ledger.domain.authority import Requirement, Rule, Verdict, give_grant, requirement
 from ledger.domain.canonical import Body, check_text
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectState, WithdrawCause
@@ -98,15 +98,36 @@ def repeated(asked: Asked, ballot: Ballot) -> bool:
     return True
 
 
-def check_voter(asked: Asked, ballot: Ballot, excluded: frozenset[UUID], standing: Mapping[UUID, Groups]) -> None:
-    """`standing` holds those who may approve here as of now, with their groups. Raises LedgerError `self-approval` or `not-eligible`."""
+def outdated(view: RunView, asked: Asked) -> Requirement | None:
+    """What the policy in force wants of the call, where that is no longer what was asked, so that an approval would be void at once; None where it
+    is, and where it wants nobody's leave any more."""
+    effect = view.effect(asked.request.subject_id)
+    if effect is None:
+        return None
+    needs = requirement(view.policy, effect.tool, view.targets[effect.target_id].name)
+    same = needs.verdict is Verdict.ALLOW or needs.digest() == asked.revision.requirement_digest
+    return None if same else needs
+
+
+def check_voter(
+    asked: Asked,
+    ballot: Ballot,
+    excluded: frozenset[UUID],
+    standing: Mapping[UUID, Groups],
+    rules: Sequence[Rule] = (),
+) -> None:
+    """`standing` holds those who may approve here as of now, with their groups; `rules` are those that will be asked, beside those that were.
+
+    Raises LedgerError `self-approval` or `not-eligible`.
+    """
+    known = [*asked.revision.needs.rules, *rules]
     if ballot.voter in excluded or str(ballot.voter) in asked.revision.excluded:
         raise LedgerError(
             "self-approval",
             "the agent asks on your behalf or is your own: somebody else has to decide",
             "Leave it to another approver.",
         )
-    if ballot.voter not in standing or not counts(asked.revision.needs.rules, standing[ballot.voter]):
+    if ballot.voter not in standing or not counts(known, standing[ballot.voter]):
         raise LedgerError(
             "not-eligible",
             "your vote would count for none of the rules",

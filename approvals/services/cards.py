@@ -19,7 +19,7 @@ from approvals.services.earlier import Earlier
 from approvals.services.lately import Lately
 from approvals.services.sightings import Seen
 from ledger.domain import canonical
-from ledger.domain.authority import GrantState, Requirement, Rule
+from ledger.domain.authority import GrantState, PolicyRow, Requirement, Rule, Verdict, requirement
 from ledger.domain.effects import EffectState
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
@@ -73,10 +73,12 @@ class Quorum:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Numbers of the policy's versions: the one under which it was asked, and the one in force; 0 for none."""
+    """Numbers of the policy's versions: the one under which it was asked, and the one in force; 0 for none. `wants` is what the latter
+    wants of the call, where that isn't what was asked and an approval wouldn't hold."""
 
     asked_under: int
     in_force: int
+    wants: Requirement | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,13 +260,24 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         spent=_spent(request, related),
         earlier=earlier.of(request, effect, revisions, related, reads),
         lately=lately.of(request, effect.run, person, now),
-        policy=Policy(revision.asked_under or 0, revision.in_force or 0),
+        policy=_policy(revision, effect),
         told_at=_told_at(request),
         voted=voted,
         stance="",
         silence=_silence(request, effect),
     )
     return replace(card, stance=_stance(card, person, approves))
+
+
+def _policy(revision: Any, effect: Effect) -> Policy:
+    then, now = revision.asked_under or 0, revision.in_force or 0
+    if then == now:
+        return Policy(then, now, None)
+    row = PolicyVersion.objects.of(effect.tenant_id).filter(number=now).first()
+    known = PolicyRow(row.pk, row.number, row.rules, bytes(row.digest)) if row is not None else None
+    needs = requirement(known, effect.tool, effect.target.name)
+    same = needs.verdict is Verdict.ALLOW or needs.digest() == bytes(revision.requirement_digest)
+    return Policy(then, now, None if same else needs)
 
 
 def _revisions(request: ApprovalRequest) -> list[Any]:

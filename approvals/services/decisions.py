@@ -11,13 +11,14 @@ from uuid import UUID
 from django.db import transaction
 
 from approvals.domain import decisions as rules
+from approvals.domain import requests
 from approvals.domain.decisions import Asked, Ballot, EntryPoint, Receipt
 from approvals.domain.quorum import Groups, missing
-from approvals.domain.requests import EFFECT, Choice, RequestRow, RequestState, RevisionRow, VoteRow
+from approvals.domain.requests import EFFECT, Asking, Choice, RequestRow, RequestState, RevisionRow, VoteRow
 from approvals.models import ApprovalRequest
 from approvals.services import standing
 from approvals.services.asking import excluded
-from ledger.domain.authority import grant_of
+from ledger.domain.authority import Requirement, Verdict, grant_of
 from ledger.domain.errors import Late, LedgerError, Moved
 from ledger.domain.identity import Verb
 from ledger.domain.views import RunView
@@ -28,6 +29,8 @@ from ledger.services.drafts import run_draft
 from ledger.services.facts import Part, load
 from ledger.services.ids import new_body
 from ledger.services.views import run_view
+
+POLICY_CHANGED = "policy_changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,8 @@ class DecisionAnswer:
 @writes(
     moves=(
         "Inserts a vote; request pending → pending, approved or denied. Approved: a live grant. Denied: effect "
-        "proposed → withdrawn. Either meets the member that waits for it: run waiting → waking."
+        "proposed → withdrawn. Either meets the member that waits for it: run waiting → waking. An approval under a policy that wants "
+        "something else by now opens the request's next revision instead."
     ),
     twice="The same vote is answered as decided; another one is refused: `already-decided`.",
     dies="The vote and all that it decided are there; the run's wake is a row.",
@@ -66,7 +70,8 @@ def decide(
 
     One transaction: the run's head is locked, and only then are the clock, the request, its votes, the person and their rights read. The same vote
     handed in twice answers what was decided. Raises LedgerError `invalid`, `not-found`, `self-approval`, `not-eligible`, `already-decided`,
-    `wrong-state`, `expired`, `changed`, or `busy` when the tenant's people kept changing meanwhile.
+    `wrong-state`, `expired`, `changed` (also where the policy in force wants something else than was
+    asked: a new revision asks for that), or `busy` when the tenant's people kept changing meanwhile.
     """
     chosen = rules.read_choice(choice)
     ballot = Ballot(
@@ -83,9 +88,12 @@ def decide(
     for _ in range(writer.TRIES):
         try:
             with transaction.atomic(durable=True):
-                return _decide(ballot, place)
+                answer = _decide(ballot, place)
         except (Moved, Late):
             continue
+        if isinstance(answer, LedgerError):
+            raise answer
+        return answer
     raise LedgerError("busy", "the record kept moving under this decision", "Decide again.")
 
 
@@ -108,7 +116,8 @@ def find(person: UUID, request_id: UUID) -> Place:
     return Place(run_id, WorkflowType(pk=workflow_id, tenant_id=tenant_id))
 
 
-def _decide(ballot: Ballot, place: Place) -> DecisionAnswer:
+def _decide(ballot: Ballot, place: Place) -> DecisionAnswer | LedgerError:
+    """What came of it; a refusal is answered, not raised, where something was written with it."""
     locks.run_head(place.run_id)
     view = run_view(place.run_id, place.workflow.tenant_id, **request_parts(ballot.request_id))
     asked = read_asked(view)
@@ -118,13 +127,49 @@ def _decide(ballot: Ballot, place: Place) -> DecisionAnswer:
         return _repeated(view, asked, ballot)
     voters = {vote.voter_id for vote in asked.votes} | {ballot.voter}
     groups = standing.groups_of(voters, place.workflow.pk, place.workflow.tenant_id)
-    rules.check_voter(asked, ballot, excluded(view), groups)
+    needs = rules.outdated(view, asked) if ballot.choice is Choice.APPROVE else None
+    rules.check_voter(asked, ballot, excluded(view), groups, needs.rules if needs else ())
     rules.check_open(asked, view, ballot)
+    if needs is not None:
+        return _asked_anew(view, asked, needs)
     draft = run_draft(view, f"person:{ballot.voter}", f"request.{ballot.choice}", fresh_authority=True)
     reason = new_body(ballot.reason.encode(), view.now, "text/plain") if ballot.reason else None
     state, grant_id = rules.cast(draft, view, asked, ballot, reason, groups)
     writer.apply(draft.change())
     return _answer(asked, ballot, state, grant_id, groups, repeated=False)
+
+
+def _asked_anew(view: RunView, asked: Asked, needs: Requirement) -> LedgerError:
+    """Nobody approves under a policy that no longer is: the request is asked again under the one in force, unless that denies the call."""
+    if needs.verdict is Verdict.DENY:
+        return LedgerError(
+            "changed",
+            "the policy in force denies this call since it was asked, so that nobody can approve it",
+            "Deny it, or leave it to expire; ask an administrator about the policy.",
+            revision=asked.request.revision,
+        )
+    effect = view.effect(asked.request.subject_id)
+    assert effect is not None
+    draft = run_draft(view, "system:policy", "request.revise", fresh_authority=True)
+    draft.before(asked.request.decide_by)
+    again = Asking(
+        run_id=view.run.id,
+        workflow_id=view.head.workflow_id,
+        effect=effect,
+        needs=needs,
+        excluded=excluded(view, asked.revision),
+        wait_until=asked.request.decide_by,
+        reason=POLICY_CHANGED,
+    )
+    requests.revise(draft, again, asked.request, asked.revision)
+    writer.apply(draft.change())
+    return LedgerError(
+        "changed",
+        "the policy wants something else by now than what you read; your vote was not counted, and the request is asked again under that policy",
+        "Read the request as it is now, and decide again.",
+        revision=asked.request.revision + 1,
+        digest=asked.request.digest.hex(),
+    )
 
 
 def request_parts(request_id: UUID) -> dict[str, Part]:

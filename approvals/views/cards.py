@@ -18,6 +18,7 @@ from approvals.services.sightings import Seen
 from approvals.templatetags.console import absolute, short, span, visible_text, words
 from approvals.views import earlier, evidence, followups, lately, sources
 from approvals.views.documents import argument_rows, diff, pretty
+from ledger.domain.authority import Verdict
 from ledger.domain.effects import EffectState
 from ledger.domain.identity import Verb
 from ledger.domain.waits import Inaction
@@ -37,6 +38,7 @@ REVISION_REASONS = {
     "asked": "First asked",
     "changed": "Asked again: what it rests on changed",
     "voided": "Asked again: an approval behind it lost its right",
+    "policy_changed": "Asked again: the policy wants something else",
     "vote_withdrawn": "Asked again: an approver took their vote back",
 }
 
@@ -58,6 +60,7 @@ def context(card: Card, tenant: Tenant, person: User) -> dict[str, Any]:
         "causes": causes(card, asked),
         "warning": visible_text(asked.warning),
         "unrendered": visible_text(asked.note),
+        "policy": policy_changed(card),
         "would": differences(asked),
         "reach": [visible_text(line) for line in asked.reach],
         "evidence": evidence.context(card, tenant),
@@ -174,6 +177,17 @@ def quorum(card: Card, person: User) -> dict[str, Any]:
         "can_still": enumerate_names(names, more),
         "impossible": [team(group, votes.teams) for group in votes.impossible],
     }
+
+
+def policy_changed(card: Card) -> str:
+    """What the policy in force wants, where that isn't what was asked: an approval wouldn't hold. '' where it would."""
+    now = card.policy.wants
+    if now is None or not card.pending:
+        return ""
+    if now.verdict is Verdict.DENY:
+        return "The policy in force denies this call: nobody can approve it any more. Deny it, or it expires."
+    rules = " and ".join(approvals_of(rule.quorum, rule.group, card.quorum.teams) for rule in now.rules)
+    return f"The policy in force wants {rules}. Approving asks everybody again under that policy, and counts no vote on this revision."
 
 
 def team(slug: str, names: Mapping[str, str]) -> str:
