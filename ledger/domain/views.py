@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -57,10 +57,10 @@ class RunView:
     grants: Sequence[GrantRow]
     handoff: HandoffRow | None
     extras: Mapping[str, list[dict[str, Any]]]
-    wanted: Mapping[UUID, Wanted]
     handoffs: Sequence[HandoffRow] = ()
     instance_opened_at: datetime | None = None
     holder_agent_id: UUID | None = None
+    wanted: Mapping[UUID, Wanted] = field(default_factory=dict)
 
     @classmethod
     def of(cls, **fields: Any) -> RunView:

@@ -283,9 +283,11 @@ def test_an_inbox_holds_exactly_what_its_owner_can_decide(world: World) -> None:
 def test_what_was_voted_on_decided_or_expired_leaves_the_inbox(world: World, clock: Clock) -> None:
     both, one, late = asked(world, rule(quorum=2)), asked(world, rule()), asked(world, rule(decide_by=30))
     assert waiting(world, world.alice)[0] == late.request_id and len(waiting(world, world.alice)) == 3
+    world.policy((rule(quorum=2),))
     both.decide(world.alice)
     assert both.request_id not in waiting(world, world.alice)
     assert both.request_id in waiting(world, world.bob)
+    world.policy((rule(),))
     one.decide(world.alice)
     clock.shift(31)
     assert waiting(world, world.bob) == [both.request_id]

@@ -29,8 +29,9 @@ def test_who_has_not_voted_has_nothing_to_take_back(world: World) -> None:
 
 
 def test_after_the_quorum_or_decide_by_nothing_is_taken_back(world: World, clock: Clock) -> None:
-    ask, late = asked(world), asked(world, rule(quorum=2, decide_by=30))
+    ask = asked(world)
     ask.decide(world.alice)
+    late = asked(world, rule(quorum=2, decide_by=30))
     assert refused(world.alice, ask) == "already-decided"
     late.decide(world.alice)
     clock.shift(31)
