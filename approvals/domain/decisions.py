@@ -173,6 +173,7 @@ def cast(
     Only votes of people who still may approve count towards the quorum.
     """
     draft.before(asked.request.decide_by)
+    waits.in_time(draft, view)
     _insert_vote(draft, asked, ballot, reason, sorted(standing[ballot.voter]))
     if ballot.choice is Choice.DENY:
         requests.close(draft, asked.request, "deny", to=RequestState.DENIED)
@@ -223,6 +224,20 @@ def end_effect(draft: Draft, view: RunView, effect_id: UUID, cause: WithdrawCaus
     if effect is not None and effect.state is EffectState.PROPOSED:
         effects.withdraw(draft, view, effect, cause)
     meet_members(draft, view, effect_id, outcome)
+
+
+def expire(draft: Draft, view: RunView) -> bool:
+    """Nobody decided in time: of the pending requests past their decide-by, the first. One a Change: what it closes may withdraw the others.
+
+    False when there is none, and when a timer closed the run's wait before that.
+    """
+    late = [row for row in requests.rows_of(view) if row.state is RequestState.PENDING and row.decide_by <= draft.at]
+    first = min(late, key=lambda row: row.decide_by, default=None)
+    if first is None or waits.fired(view, first.decide_by):
+        return False
+    requests.close(draft, first, "expire")
+    end_effect(draft, view, first.subject_id, WithdrawCause.EXPIRED, Outcome.EXPIRED)
+    return True
 
 
 def meet_members(draft: Draft, view: RunView, effect_id: UUID, outcome: Outcome) -> None:

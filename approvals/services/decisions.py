@@ -22,7 +22,7 @@ from ledger.domain.errors import Late, LedgerError, Moved
 from ledger.domain.identity import Verb
 from ledger.domain.views import RunView
 from ledger.models import User, WorkflowType
-from ledger.services import locks, permissions, writer
+from ledger.services import deadlines, locks, permissions, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part, load
@@ -47,7 +47,8 @@ class DecisionAnswer:
 @writes(
     moves=(
         "Inserts a vote; request pending → pending, approved or denied. Approved: a live grant. Denied: effect "
-        "proposed → withdrawn. Either meets the member that waits for it: run waiting → waking."
+        "proposed → withdrawn. Either meets the member that waits for it: run waiting → waking. Where time has closed "
+        "the run's wait before: what `expire_due` moves, and no vote."
     ),
     twice="The same vote is answered as decided; another one is refused: `already-decided`.",
     dies="The vote and all that it decided are there; the run's wake is a row.",
@@ -83,9 +84,11 @@ def decide(
     for _ in range(writer.TRIES):
         try:
             with transaction.atomic(durable=True):
-                return _decide(ballot, place)
+                answer = _decide(ballot, place)
         except (Moved, Late):
             continue
+        if answer is not None:
+            return answer
     raise LedgerError("busy", "the record kept moving under this decision", "Decide again.")
 
 
@@ -108,7 +111,8 @@ def find(person: UUID, request_id: UUID) -> Place:
     return Place(run_id, WorkflowType(pk=workflow_id, tenant_id=tenant_id))
 
 
-def _decide(ballot: Ballot, place: Place) -> DecisionAnswer:
+def _decide(ballot: Ballot, place: Place) -> DecisionAnswer | None:
+    """None where time had closed the run's wait, which is written now: what is left of the request is to be read again."""
     locks.run_head(place.run_id)
     view = run_view(place.run_id, place.workflow.tenant_id, **request_parts(ballot.request_id))
     asked = read_asked(view)
@@ -120,6 +124,9 @@ def _decide(ballot: Ballot, place: Place) -> DecisionAnswer:
     groups = standing.groups_of(voters, place.workflow.pk, place.workflow.tenant_id)
     rules.check_voter(asked, ballot, excluded(view), groups)
     rules.check_open(asked, view, ballot)
+    if (closing := deadlines.overdue(view)) is not None:
+        writer.apply(closing)
+        return None
     draft = run_draft(view, f"person:{ballot.voter}", f"request.{ballot.choice}", fresh_authority=True)
     reason = new_body(ballot.reason.encode(), view.now, "text/plain") if ballot.reason else None
     state, grant_id = rules.cast(draft, view, asked, ballot, reason, groups)

@@ -3,7 +3,20 @@
 A set closes when its mode is satisfied, when a member can no longer be met, or at its deadline; closing it wakes the run.
 """
 
-from ledger.domain.waits.closing import Withdraw, close, due, effect_settled, look, meet, silence, state_of, verdict
+from ledger.domain.waits.closing import (
+    Withdraw,
+    close,
+    due,
+    effect_settled,
+    fired,
+    in_time,
+    look,
+    meet,
+    overdue,
+    silence,
+    state_of,
+    verdict,
+)
 from ledger.domain.waits.opening import MAX_MEMBERS, Ask, Asked, MemberSpec, WaitSpec, check, open_set
 from ledger.domain.waits.rows import (
     DEAD,
@@ -45,9 +58,12 @@ __all__ = [
     "close",
     "due",
     "effect_settled",
+    "fired",
+    "in_time",
     "look",
     "meet",
     "open_set",
+    "overdue",
     "silence",
     "state_of",
     "verdict",
