@@ -9,7 +9,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from approvals.domain import requests
-from approvals.domain.quorum import Groups, counts, missing
+from approvals.domain.quorum import Groups, counts, missing, reached
 from approvals.domain.requests import EFFECT, Choice, RequestRow, RequestState, RevisionRow, VoteRow
 from ledger.domain import effects, waits
 from ledger.domain.authority import give_grant
@@ -98,6 +98,22 @@ def repeated(asked: Asked, ballot: Ballot) -> bool:
     return True
 
 
+def complete(asked: Asked, view: RunView, excluded: frozenset[UUID], standing: Mapping[UUID, Groups]) -> bool:
+    """Do the votes that are in make the quorum by now, though the request is open still? So it is when a voter's right was lost and came back."""
+    request = asked.request
+    effect = view.effect(request.subject_id)
+    if request.state is not RequestState.PENDING or view.now >= request.decide_by:
+        return False
+    if effect is None or effect.subject_digest != request.digest:
+        return False
+    voters = _approving(asked) - excluded
+    return reached(asked.revision.needs.rules, {voter: standing[voter] for voter in voters if voter in standing})
+
+
+def _approving(asked: Asked) -> set[UUID]:
+    return {vote.voter_id for vote in asked.votes if vote.choice is Choice.APPROVE}
+
+
 def check_voter(asked: Asked, ballot: Ballot, excluded: frozenset[UUID], standing: Mapping[UUID, Groups]) -> None:
     """`standing` holds those who may approve here as of now, with their groups. Raises LedgerError `self-approval` or `not-eligible`."""
     if ballot.voter in excluded or str(ballot.voter) in asked.revision.excluded:
@@ -179,17 +195,24 @@ def cast(
         requests.close(draft, asked.request, "deny", to=RequestState.DENIED)
         end_effect(draft, view, asked.request.subject_id, WithdrawCause.DENIED, Outcome.DENIED)
         return RequestState.DENIED, None
-    approving = {vote.voter_id for vote in asked.votes if vote.choice is Choice.APPROVE} | {ballot.voter}
-    needs = asked.revision.needs
-    if any(missing(needs.rules, {voter: groups for voter, groups in standing.items() if voter in approving})):
+    approving = _approving(asked) | {ballot.voter}
+    rules = asked.revision.needs.rules
+    if any(missing(rules, {voter: groups for voter, groups in standing.items() if voter in approving})):
         return RequestState.PENDING, None
+    return approve(draft, view, asked)
+
+
+def approve(draft: Draft, view: RunView, asked: Asked) -> tuple[RequestState, UUID | None]:
+    """The votes make the quorum: the request is approved and gives the grant. Answers as `cast`."""
+    draft.before(asked.request.decide_by)
+    waits.in_time(draft, view)
     requests.close(draft, asked.request, "approve", to=RequestState.APPROVED)
     grant_id = give_grant(
         draft,
         EFFECT,
         asked.request.subject_id,
         asked.revision.subject_digest,
-        needs,
+        asked.revision.needs,
         asked.request.id,
         asked.revision.number,
     )

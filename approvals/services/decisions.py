@@ -50,7 +50,10 @@ class DecisionAnswer:
         "proposed → withdrawn. Either meets the member that waits for it: run waiting → waking. Where time has closed "
         "the run's wait before: what `expire_due` moves, and no vote."
     ),
-    twice="The same vote is answered as decided; another one is refused: `already-decided`.",
+    twice=(
+        "The same vote is answered as decided, and decides where the votes that are in make the quorum by now; another one "
+        "is refused: `already-decided`."
+    ),
     dies="The vote and all that it decided are there; the run's wake is a row.",
 )
 def decide(
@@ -66,8 +69,9 @@ def decide(
     """Count a signed-in person's vote on exactly what they read.
 
     One transaction: the run's head is locked, and only then are the clock, the request, its votes, the person and their rights read. The same vote
-    handed in twice answers what was decided. Raises LedgerError `invalid`, `not-found`, `self-approval`, `not-eligible`, `already-decided`,
-    `wrong-state`, `expired`, `changed`, or `busy` when the tenant's people kept changing meanwhile.
+    handed in twice answers what was decided; where the votes that are in make the quorum by now, since a right came back, it is decided then.
+    Raises LedgerError `invalid`, `not-found`, `self-approval`, `not-eligible`, `already-decided`, `wrong-state`, `expired`, `changed`, or `busy`
+    when the tenant's people kept changing meanwhile.
     """
     chosen = rules.read_choice(choice)
     ballot = Ballot(
@@ -118,20 +122,25 @@ def _decide(ballot: Ballot, place: Place) -> DecisionAnswer | None:
     asked = read_asked(view)
     if not permissions.can(ballot.voter, Verb.SEE, place.workflow):
         raise _unseen()
-    if rules.repeated(asked, ballot):
-        return _repeated(view, asked, ballot)
+    repeated = rules.repeated(asked, ballot)
     voters = {vote.voter_id for vote in asked.votes} | {ballot.voter}
     groups = standing.groups_of(voters, place.workflow.pk, place.workflow.tenant_id)
-    rules.check_voter(asked, ballot, excluded(view), groups)
-    rules.check_open(asked, view, ballot)
+    if repeated and not rules.complete(asked, view, excluded(view, asked.revision), groups):
+        return _repeated(view, asked, ballot, groups)
+    if not repeated:
+        rules.check_voter(asked, ballot, excluded(view), groups)
+        rules.check_open(asked, view, ballot)
     if (closing := deadlines.overdue(view)) is not None:
         writer.apply(closing)
         return None
     draft = run_draft(view, f"person:{ballot.voter}", f"request.{ballot.choice}", fresh_authority=True)
-    reason = new_body(ballot.reason.encode(), view.now, "text/plain") if ballot.reason else None
-    state, grant_id = rules.cast(draft, view, asked, ballot, reason, groups)
+    if repeated:
+        state, grant_id = rules.approve(draft, view, asked)
+    else:
+        reason = new_body(ballot.reason.encode(), view.now, "text/plain") if ballot.reason else None
+        state, grant_id = rules.cast(draft, view, asked, ballot, reason, groups)
     writer.apply(draft.change())
-    return _answer(asked, ballot, state, grant_id, groups, repeated=False)
+    return _answer(asked, ballot, state, grant_id, groups, repeated=repeated)
 
 
 def request_parts(request_id: UUID) -> dict[str, Part]:
@@ -166,11 +175,9 @@ def read_asked(view: RunView) -> Asked:
     )
 
 
-def _repeated(view: RunView, asked: Asked, ballot: Ballot) -> DecisionAnswer:
+def _repeated(view: RunView, asked: Asked, ballot: Ballot, groups: Mapping[UUID, Groups]) -> DecisionAnswer:
     grant = grant_of(view, asked.request.subject_id)
     own = grant is not None and grant.request_id == asked.request.id and grant.revision == asked.request.revision
-    voters = {vote.voter_id for vote in asked.votes}
-    groups = standing.groups_of(voters, view.head.workflow_id, view.run.tenant_id)
     return _answer(asked, ballot, asked.request.state, grant.id if grant and own else None, groups, repeated=True)
 
 
