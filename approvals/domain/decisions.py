@@ -9,7 +9,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from approvals.domain import requests
-from approvals.domain.quorum import Groups, counts, missing
+from approvals.domain.quorum import Groups, counts, missing, reached
 from approvals.domain.requests import EFFECT, Choice, RequestRow, RequestState, RevisionRow, VoteRow
 from ledger.domain import effects, waits
 from ledger.domain.authority import Requirement, Rule, Verdict, give_grant, requirement
@@ -109,6 +109,22 @@ def outdated(view: RunView, asked: Asked) -> Requirement | None:
     return None if same else needs
 
 
+def complete(asked: Asked, view: RunView, excluded: frozenset[UUID], standing: Mapping[UUID, Groups]) -> bool:
+    """Do the votes that are in make the quorum by now, though the request is open still? So it is when a voter's right was lost and came back."""
+    request = asked.request
+    effect = view.effect(request.subject_id)
+    if request.state is not RequestState.PENDING or view.now >= request.decide_by:
+        return False
+    if effect is None or effect.subject_digest != request.digest:
+        return False
+    voters = _approving(asked) - excluded
+    return reached(asked.revision.needs.rules, {voter: standing[voter] for voter in voters if voter in standing})
+
+
+def _approving(asked: Asked) -> set[UUID]:
+    return {vote.voter_id for vote in asked.votes if vote.choice is Choice.APPROVE}
+
+
 def check_voter(
     asked: Asked,
     ballot: Ballot,
@@ -194,22 +210,30 @@ def cast(
     Only votes of people who still may approve count towards the quorum.
     """
     draft.before(asked.request.decide_by)
+    waits.in_time(draft, view)
     _insert_vote(draft, asked, ballot, reason, sorted(standing[ballot.voter]))
     if ballot.choice is Choice.DENY:
         requests.close(draft, asked.request, "deny", to=RequestState.DENIED)
         end_effect(draft, view, asked.request.subject_id, WithdrawCause.DENIED, Outcome.DENIED)
         return RequestState.DENIED, None
-    approving = {vote.voter_id for vote in asked.votes if vote.choice is Choice.APPROVE} | {ballot.voter}
-    needs = asked.revision.needs
-    if any(missing(needs.rules, {voter: groups for voter, groups in standing.items() if voter in approving})):
+    approving = _approving(asked) | {ballot.voter}
+    rules = asked.revision.needs.rules
+    if any(missing(rules, {voter: groups for voter, groups in standing.items() if voter in approving})):
         return RequestState.PENDING, None
+    return approve(draft, view, asked)
+
+
+def approve(draft: Draft, view: RunView, asked: Asked) -> tuple[RequestState, UUID | None]:
+    """The votes make the quorum: the request is approved and gives the grant. Answers as `cast`."""
+    draft.before(asked.request.decide_by)
+    waits.in_time(draft, view)
     requests.close(draft, asked.request, "approve", to=RequestState.APPROVED)
     grant_id = give_grant(
         draft,
         EFFECT,
         asked.request.subject_id,
         asked.revision.subject_digest,
-        needs,
+        asked.revision.needs,
         asked.request.id,
         asked.revision.number,
     )
@@ -244,6 +268,20 @@ def end_effect(draft: Draft, view: RunView, effect_id: UUID, cause: WithdrawCaus
     if effect is not None and effect.state is EffectState.PROPOSED:
         effects.withdraw(draft, view, effect, cause)
     meet_members(draft, view, effect_id, outcome)
+
+
+def expire(draft: Draft, view: RunView) -> bool:
+    """Nobody decided in time: of the pending requests past their decide-by, the first. One a Change: what it closes may withdraw the others.
+
+    False when there is none, and when a timer closed the run's wait before that.
+    """
+    late = [row for row in requests.rows_of(view) if row.state is RequestState.PENDING and row.decide_by <= draft.at]
+    first = min(late, key=lambda row: row.decide_by, default=None)
+    if first is None or waits.fired(view, first.decide_by):
+        return False
+    requests.close(draft, first, "expire")
+    end_effect(draft, view, first.subject_id, WithdrawCause.EXPIRED, Outcome.EXPIRED)
+    return True
 
 
 def meet_members(draft: Draft, view: RunView, effect_id: UUID, outcome: Outcome) -> None:

@@ -212,7 +212,7 @@ def _handoff(told: Told) -> Iterator[str]:
         if line.fields.get("reason"):
             yield f"handed to a person: {reason(line.fields['reason'])}"
         elif line.fields.get("escalated_at"):
-            yield "nobody took it in its time"
+            yield "nobody closed it in its time"
         elif line.fields.get("outcome"):
             yield f"closed: the run is to {line.fields['outcome']}"
 

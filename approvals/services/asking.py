@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
+from approvals.domain import decisions
 from approvals.domain import requests as rules
 from approvals.domain.quorum import counts, reached
 from approvals.domain.requests import Asking, Choice, RequestRow, RequestState, RevisionRow
@@ -97,6 +98,10 @@ class People:
     def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
         """Withdraw the pending requests of these effects (None: of the whole run)."""
         rules.withdraw(draft, view, effect_ids, cause)
+
+    def expire(self, draft: Draft, view: RunView) -> bool:
+        """Say of the pending request whose decide-by was the first to pass that it expired, unless a timer closed the run's wait before."""
+        return decisions.expire(draft, view)
 
     def still_good(self, grant: GrantRow, view: RunView) -> str:
         """Would the votes behind a grant, of those who still may vote, still make the quorum, for the target as it was when they were asked? '' or

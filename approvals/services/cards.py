@@ -84,7 +84,8 @@ class Policy:
 @dataclass(frozen=True, slots=True)
 class Card:
     """One request as one person sees it. `stance` is '' when they may decide, otherwise why not; `arguments` is None unless `reads`,
-    and so is `agent_state`, which the agent committed at the `checkpoint` from which it asked.
+    and so is `agent_state`, which the agent committed at the `checkpoint` from which it asked. Where all votes are there but nobody counted them,
+    who has approved may do so again.
 
     `silence` is what happens, and when, if nobody decides. `proposed` is what the target showed when this revision was asked, `before` when
     the one before it was, `newest` what it showed last, before the first call was permitted (`called_at`). `spent` is how leave of an
@@ -323,7 +324,7 @@ def _silence(request: ApprovalRequest, effect: Effect) -> tuple[Inaction, dateti
 def _stance(card: Card, person: User, approves: bool) -> str:
     if not card.pending:
         return card.state
-    if card.voted is not None:
+    if card.voted is not None and (card.quorum.lacking or card.voted.choice != Choice.APPROVE):
         return "voted"
     if str(person.pk) in card.revision.excluded:
         return "self"
@@ -348,7 +349,8 @@ def _quorum(person: User, request: ApprovalRequest, revision: Revision, votes: S
         if count:
             lacking[rule.group] = lacking.get(rule.group, 0) + count
     eligible = standing.eligible(rules, excluded, workflow)
-    left = set(eligible) - {vote.voter_id for vote in votes}
+    # With all votes there, somebody's right came back after the last was counted: whoever approves again has them counted.
+    left = set(eligible) - {vote.voter_id for vote in votes if lacking}
     return Quorum(
         rules=rules,
         lacking=lacking,

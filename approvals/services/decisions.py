@@ -23,7 +23,7 @@ from ledger.domain.errors import Late, LedgerError, Moved
 from ledger.domain.identity import Verb
 from ledger.domain.views import RunView
 from ledger.models import User, WorkflowType
-from ledger.services import locks, permissions, writer
+from ledger.services import deadlines, locks, permissions, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part, load
@@ -51,9 +51,13 @@ class DecisionAnswer:
     moves=(
         "Inserts a vote; request pending → pending, approved or denied. Approved: a live grant. Denied: effect "
         "proposed → withdrawn. Either meets the member that waits for it: run waiting → waking. An approval under a policy that wants "
-        "something else by now opens the request's next revision instead."
+        "something else by now opens the request's next revision instead. Where time has closed the run's wait before: what `expire_due` moves, "
+        "and no vote."
     ),
-    twice="The same vote is answered as decided; another one is refused: `already-decided`.",
+    twice=(
+        "The same vote is answered as decided, and decides where the votes that are in make the quorum by now; another one "
+        "is refused: `already-decided`."
+    ),
     dies="The vote and all that it decided are there; the run's wake is a row.",
 )
 def decide(
@@ -69,9 +73,10 @@ def decide(
     """Count a signed-in person's vote on exactly what they read.
 
     One transaction: the run's head is locked, and only then are the clock, the request, its votes, the person and their rights read. The same vote
-    handed in twice answers what was decided. Raises LedgerError `invalid`, `not-found`, `self-approval`, `not-eligible`, `already-decided`,
-    `wrong-state`, `expired`, `changed` (also where the policy in force wants something else than was
-    asked: a new revision asks for that), or `busy` when the tenant's people kept changing meanwhile.
+    handed in twice answers what was decided; where the votes that are in make the quorum by now, since a right came back, it is decided then.
+    Raises LedgerError `invalid`, `not-found`, `self-approval`, `not-eligible`, `already-decided`, `wrong-state`, `expired`, `changed` (also where
+    the policy in force wants something else than was asked: a new revision asks for that), or `busy` when the tenant's people kept changing
+    meanwhile.
     """
     chosen = rules.read_choice(choice)
     ballot = Ballot(
@@ -93,7 +98,8 @@ def decide(
             continue
         if isinstance(answer, LedgerError):
             raise answer
-        return answer
+        if answer is not None:
+            return answer
     raise LedgerError("busy", "the record kept moving under this decision", "Decide again.")
 
 
@@ -116,27 +122,36 @@ def find(person: UUID, request_id: UUID) -> Place:
     return Place(run_id, WorkflowType(pk=workflow_id, tenant_id=tenant_id))
 
 
-def _decide(ballot: Ballot, place: Place) -> DecisionAnswer | LedgerError:
-    """What came of it; a refusal is answered, not raised, where something was written with it."""
+def _decide(ballot: Ballot, place: Place) -> DecisionAnswer | LedgerError | None:
+    """What came of it; a refusal is answered, not raised, where something was written with it. None where time had closed the run's wait, which is
+    written now: what is left of the request is to be read again."""
     locks.run_head(place.run_id)
     view = run_view(place.run_id, place.workflow.tenant_id, **request_parts(ballot.request_id))
     asked = read_asked(view)
     if not permissions.can(ballot.voter, Verb.SEE, place.workflow):
         raise _unseen()
-    if rules.repeated(asked, ballot):
-        return _repeated(view, asked, ballot)
+    repeated = rules.repeated(asked, ballot)
     voters = {vote.voter_id for vote in asked.votes} | {ballot.voter}
     groups = standing.groups_of(voters, place.workflow.pk, place.workflow.tenant_id)
     needs = rules.outdated(view, asked) if ballot.choice is Choice.APPROVE else None
-    rules.check_voter(asked, ballot, excluded(view), groups, needs.rules if needs else ())
-    rules.check_open(asked, view, ballot)
+    if repeated and (needs is not None or not rules.complete(asked, view, excluded(view, asked.revision), groups)):
+        return _repeated(view, asked, ballot, groups)
+    if not repeated:
+        rules.check_voter(asked, ballot, excluded(view), groups, needs.rules if needs else ())
+        rules.check_open(asked, view, ballot)
+    if (closing := deadlines.overdue(view)) is not None:
+        writer.apply(closing)
+        return None
     if needs is not None:
         return _asked_anew(view, asked, needs)
     draft = run_draft(view, f"person:{ballot.voter}", f"request.{ballot.choice}", fresh_authority=True)
-    reason = new_body(ballot.reason.encode(), view.now, "text/plain") if ballot.reason else None
-    state, grant_id = rules.cast(draft, view, asked, ballot, reason, groups)
+    if repeated:
+        state, grant_id = rules.approve(draft, view, asked)
+    else:
+        reason = new_body(ballot.reason.encode(), view.now, "text/plain") if ballot.reason else None
+        state, grant_id = rules.cast(draft, view, asked, ballot, reason, groups)
     writer.apply(draft.change())
-    return _answer(asked, ballot, state, grant_id, groups, repeated=False)
+    return _answer(asked, ballot, state, grant_id, groups, repeated=repeated)
 
 
 def _asked_anew(view: RunView, asked: Asked, needs: Requirement) -> LedgerError:
@@ -204,11 +219,9 @@ def read_asked(view: RunView) -> Asked:
     )
 
 
-def _repeated(view: RunView, asked: Asked, ballot: Ballot) -> DecisionAnswer:
+def _repeated(view: RunView, asked: Asked, ballot: Ballot, groups: Mapping[UUID, Groups]) -> DecisionAnswer:
     grant = grant_of(view, asked.request.subject_id)
     own = grant is not None and grant.request_id == asked.request.id and grant.revision == asked.request.revision
-    voters = {vote.voter_id for vote in asked.votes}
-    groups = standing.groups_of(voters, view.head.workflow_id, view.run.tenant_id)
     return _answer(asked, ballot, asked.request.state, grant.id if grant and own else None, groups, repeated=True)
 
 

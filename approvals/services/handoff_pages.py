@@ -30,7 +30,7 @@ GRAVITY = Case(
     When(severity__in=["critical", "high"], then=Value(1)),
     default=Value(2),
 )
-"""What nobody took in its time comes first, then by severity."""
+"""What nobody closed in its time comes first, then by severity."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,13 @@ from uuid import UUID
 
 import structlog
 
-from approvals.domain import decisions, requests
+from approvals.domain import decisions
 from approvals.domain.requests import RequestState
 from approvals.models import ApprovalRequest
 from ledger.domain.change import Change
-from ledger.domain.effects import WithdrawCause
 from ledger.domain.errors import LedgerError
 from ledger.domain.views import RunView
-from ledger.domain.waits import Outcome, fired
-from ledger.services import facts, writer
+from ledger.services import deadlines, facts, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.views import run_view
@@ -64,15 +62,6 @@ def expire_of(run_id: UUID) -> bool:
 
 
 def _expire(view: RunView) -> tuple[Change | None, None]:
-    """One request a Change: what it closes may withdraw the others."""
-    for request in requests.rows_of(view):
-        if (
-            request.state is RequestState.PENDING
-            and view.now >= request.decide_by
-            and not fired(view, request.decide_by)
-        ):
-            draft = run_draft(view, "system:sweep", "request.expire")
-            requests.close(draft, request, "expire")
-            decisions.end_effect(draft, view, request.subject_id, WithdrawCause.EXPIRED, Outcome.EXPIRED)
-            return draft.change(), None
-    return None, None
+    """A timer that was due before has its turn first."""
+    draft = run_draft(view, "system:sweep", "request.expire")
+    return (draft.change() if decisions.expire(draft, view) else deadlines.overdue(view)), None

@@ -228,10 +228,11 @@ def _blocked(view: RunView, owner: str = "") -> str:
     effect = view.effect(handoff.effect_id) if handoff.effect_id else None
     why = (f"“{effect.name}”: " if effect else "") + _clause(reason(handoff.reason))
     if handoff.state is HandoffState.ACCEPTED:
-        return f"{owner or 'A person'} has taken it ({why}) and it moves when they close the handoff, due {at(handoff.due_at)}."
+        late = f"; it was escalated at {at(handoff.escalated_at)}" if handoff.escalated_at is not None else ""
+        return f"{owner or 'A person'} has taken it ({why}) and it moves when they close the handoff, due {at(handoff.due_at)}{late}."
     if handoff.escalated_at is not None:
         return (
-            f"Nobody has taken it ({why}) by {at(handoff.due_at)}, though it has waited for an operator since"
+            f"Nobody has it ({why}), though it was due {at(handoff.due_at)} and has waited for an operator since"
             f" {at(handoff.opened_at)}: it was escalated at {at(handoff.escalated_at)}, and never moves by itself."
         )
     return (

@@ -28,6 +28,10 @@ class HandoffState(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
+HELD = (HandoffState.OPEN, HandoffState.ACCEPTED)
+"""Nobody has said yet what happens next."""
+
+
 class Outcome(StrEnum):
     WAKE = "wake"
     CANCEL = "cancel"
@@ -67,17 +71,18 @@ class HandoffRow:
     opened_at: datetime
     due_at: datetime
     escalated_at: datetime | None = None
-    """When nobody had taken it in its time; it stays so."""
+    """When nobody had closed it in its time; it stays so."""
 
 
 def escalate(draft: Draft, handoff: HandoffRow) -> bool:
-    """Nobody took it by its due time: it stands first from here on, and is never closed by that. False when that isn't so, or was said before."""
-    if handoff.state is not HandoffState.OPEN or handoff.escalated_at is not None or draft.at < handoff.due_at:
+    """Nobody closed it by its due time, whether or not somebody has taken it: it stands first from here on, and is never closed by that. False when
+    that isn't so, or was said before."""
+    if handoff.state not in HELD or handoff.escalated_at is not None or draft.at < handoff.due_at:
         return False
     draft.move(
         "handoff",
         handoff.id,
-        {"state": HandoffState.OPEN, "escalated_at": None},
+        {"state": handoff.state, "escalated_at": None},
         escalated_at=draft.at,
     )
     return True

@@ -53,6 +53,7 @@ WAITS: Final = (
     Pass("events", waits.for_events, waits.look_after_open),
     Pass("grants", grants.due, grants.expire),
     Pass("handoffs", handoffs.due, handoffs.escalate),
+    Pass("owners", handoffs.left, handoffs.reopen),
     Pass("clearances", wake_rows.unclaimed, wake_rows.not_claimed),
     Pass("versions", wake_rows.outdated, wake_rows.reconsider),
     Pass("wakes", wake_rows.due, wakes.run, asks_targets=True),

@@ -21,7 +21,7 @@ from ledger.domain.errors import LedgerError
 from ledger.domain.identity import ALL, Caller, Scope
 from ledger.domain.views import RunView
 from ledger.domain.waits import EVENT_KEPT_DAYS, MemberState, Outcome
-from ledger.services import facts, ports, writer
+from ledger.services import deadlines, facts, ports, writer
 from ledger.services.conflicts import Conflict
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
@@ -119,16 +119,19 @@ def _look(event_id: UUID, now: datetime) -> tuple[int, bool]:
     """
     open_ones = f"({_fitting(NOT_CONSUMED)} ORDER BY id LIMIT {LOOKED_AT}) f"
     both = (event_id,) * len(BY_SUBJECT)
+    closed = Part("wait_member", f"t.id = ({_just_closed()})", (event_id, now - timedelta(days=EVENT_KEPT_DAYS)))
     read, views = run_views(
         f"SELECT f.run_id FROM {open_ones}",
         both,
         fitting=Part("wait_member", f"t.id IN (SELECT f.id FROM {open_ones})", both, many=True, order="t.id"),
-        closed=Part("wait_member", f"t.id = ({_just_closed()})", (event_id, now - timedelta(days=EVENT_KEPT_DAYS))),
+        closed=closed,
     )
     members: dict[UUID, list[UUID]] = {}
     for row in read.many("fitting"):
         members.setdefault(row["run_id"], []).append(row["id"])
     taken = sum(_deliver_once(run_id, fitting, event_id, views.get(run_id)) for run_id, fitting in members.items())
+    if members and not taken:
+        read = facts.read(closed=closed)
     return taken, read.row("closed") is not None
 
 
@@ -160,21 +163,26 @@ def _deliver_once(run_id: UUID, members: Sequence[UUID], event_id: UUID, view: R
 
 
 @writes(
-    moves="Inserts a delivery; member open → met; where that closes the set: set open → satisfied, run waiting → waking.",
+    moves=(
+        "Inserts a delivery; member open → met; where that closes the set: set open → satisfied, run waiting → waking. "
+        "Where time has closed the set before: what `expire_due` moves, and no delivery."
+    ),
     twice="Answers False: a run takes an event once, by a unique key.",
     dies="The run's wake is a row: the sweep takes it.",
 )
 def deliver(run_id: UUID, member_id: UUID, event_id: UUID, view: RunView | None = None) -> bool:
     """One event meets one wait member: the delivery, the member and what it wakes in one transaction of the run.
 
-    `view` is the run as the caller has read it already. False when the wait has gone meanwhile, or the run has the event already: the event
-    stays for another wait.
+    `view` is the run as the caller has read it already. False when the wait has gone meanwhile or its time has come, on which is acted then, or
+    the run has the event already: the event stays for another wait.
     """
 
     def rule(view: RunView) -> tuple[Change | None, bool]:
         member = next((m for m in view.members if m.id == member_id and m.state is MemberState.OPEN), None)
         if member is None:
             return None, False
+        if (closing := deadlines.overdue(view)) is not None:
+            return closing, False
         draft = run_draft(view, "system:events", "event.deliver")
         draft.insert(
             "event_delivery",

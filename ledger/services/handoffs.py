@@ -69,30 +69,60 @@ def close(caller: Caller, handoff_id: UUID, outcome: Outcome, reason: str) -> No
 
 
 @writes(
-    moves="An open handoff past its due time → escalated; it stays open.",
-    twice="Answers False: it was taken, closed or escalated before.",
+    moves="A handoff past its due time, open or accepted → escalated; it stays as it is.",
+    twice="Answers False: it was closed or escalated before.",
     dies="The act and its entry are one transaction: both are there or neither.",
 )
 def escalate(handoff_id: UUID) -> bool:
-    """Say of a handoff that nobody has taken in its time that it is overdue. It never closes by itself. False when that isn't so any more."""
+    """Say of a handoff that nobody has closed in its time that it is overdue. It never closes by itself. False when that isn't so any more."""
+    return _swept(handoff_id, "handoff.escalate", lambda draft, view, handoff: rows.escalate(draft, handoff))
+
+
+@writes(
+    moves="Handoff accepted → open, without an owner, where its owner has left the tenant or was deactivated.",
+    twice="Answers False: nobody has it, or somebody who is there.",
+    dies="The act and its entry are one transaction: both are there or neither.",
+)
+def reopen(handoff_id: UUID) -> bool:
+    """Put a handoff back for anybody whose owner is gone. False when that isn't so any more."""
+
+    def write(draft: Draft, view: RunView, handoff: HandoffRow) -> bool:
+        left = handoff.owner_id is not None and not permissions.member(handoff.owner_id, view.run.tenant_id)
+        return left and rules.give_back(draft, handoff)
+
+    return _swept(handoff_id, "handoff.give_back", write)
+
+
+def due(limit: int) -> list[UUID]:
+    """Handoffs that nobody has closed by their due time, longest overdue first."""
+    overdue = f"t.state IN ('open', 'accepted') AND t.escalated_at IS NULL AND t.due_at <= {facts.clock()}"
+    read = facts.read(handoffs=Part("handoff", overdue, many=True, order="t.due_at", limit=limit))
+    return [row["id"] for row in read.many("handoffs")]
+
+
+def left(limit: int) -> list[UUID]:
+    """Handoffs of owners who have left the tenant or were deactivated."""
+    present = (
+        "SELECT 1 FROM ledger_membership m JOIN ledger_user u ON u.id = m.user_id"
+        " WHERE m.tenant_id = t.tenant_id AND m.user_id = t.owner_id AND m.active AND u.is_active"
+    )
+    gone = f"t.state = 'accepted' AND NOT EXISTS ({present})"
+    read = facts.read(handoffs=Part("handoff", gone, many=True, order="t.due_at", limit=limit))
+    return [row["id"] for row in read.many("handoffs")]
+
+
+def _swept(handoff_id: UUID, verb: str, write: Callable[[Draft, RunView, HandoffRow], bool]) -> bool:
     mine = Part("handoff", "t.id = %s", (handoff_id,))
     found = facts.read(handoff=mine).row("handoff")
     if found is None:
         raise _missing()
 
     def rule(view: RunView) -> tuple[Change | None, bool]:
-        draft = run_draft(view, "system:sweep", "handoff.escalate")
-        escalated = rows.escalate(draft, facts.load(HandoffRow, view.extras["handoff_at_hand"][0]))
-        return (draft.change(), True) if escalated else (None, False)
+        draft = run_draft(view, "system:sweep", verb, fresh_authority=True)
+        handoff = facts.load(HandoffRow, view.extras["handoff_at_hand"][0])
+        return (draft.change(), True) if write(draft, view, handoff) else (None, False)
 
     return writer.settle(lambda: run_view(found["run_id"], handoff_at_hand=mine), rule)[0]
-
-
-def due(limit: int) -> list[UUID]:
-    """Handoffs that nobody has taken by their due time, longest overdue first."""
-    overdue = f"t.state = 'open' AND t.escalated_at IS NULL AND t.due_at <= {facts.clock()}"
-    read = facts.read(handoffs=Part("handoff", overdue, many=True, order="t.due_at", limit=limit))
-    return [row["id"] for row in read.many("handoffs")]
 
 
 def _person(caller: Caller) -> UUID:

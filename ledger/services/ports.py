@@ -47,6 +47,10 @@ class Approvals(Protocol):
     def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
         """Withdraw the open requests of these effects (None: of the whole run)."""
 
+    def expire(self, draft: Draft, view: RunView) -> bool:
+        """Say of the pending request whose decide-by was the first to pass that it expired, with what follows. False when there is none, and when a
+        timer closed the run's wait before."""
+
     def still_good(self, grant: GrantRow, view: RunView) -> str:
         """Are the votes behind this grant still good, read afresh? '' or the code of what is wrong."""
 
@@ -79,6 +83,9 @@ class _Nobody:
 
     def withdraw(self, draft: Draft, view: RunView, effect_ids: frozenset[UUID] | None, cause: str) -> None:
         return None
+
+    def expire(self, draft: Draft, view: RunView) -> bool:
+        return False
 
     def still_good(self, grant: GrantRow, view: RunView) -> str:
         return "no-approvals-installed"

@@ -12,7 +12,7 @@ from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow
 from ledger.domain.views import RunView
 from ledger.domain.waits import Asked, Outcome
-from ledger.services import events, facts, meetings, ports, writer
+from ledger.services import deadlines, events, facts, meetings, ports, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part
@@ -77,19 +77,18 @@ def look_after_open(run_id: UUID) -> bool:
 
 @writes(
     moves=(
-        "Timers open → met; set open → satisfied, or expired with its declared action; run waiting → waking, with "
-        "an intent where the action ends it."
+        "Timers open → met; a request past its decide-by pending → expired; set open → satisfied, or expired with its "
+        "declared action; run waiting → waking, with an intent where the action ends it."
     ),
     twice="Nothing is due: answers False.",
     dies="The run's wake is a row: the sweep takes it.",
 )
 def expire_due(run_id: UUID, view: RunView | None = None) -> bool:
-    """Act on the timers and the deadline of a run's wait, as of now or as of the caller's `view`. False when nothing was due."""
+    """Act on the timers, decide-bys and the deadline of a run's wait, as of now or as of the caller's `view`. False when nothing was due."""
 
     def rule(view: RunView) -> tuple[Change | None, bool]:
         draft = run_draft(view, "system:timer", "wait.due")
-        acted = waits.look(draft, view, withdrawer(draft, view))
-        return (draft.change(), True) if acted else (None, False)
+        return (draft.change(), True) if deadlines.act(draft, view) else (None, False)
 
     return writer.settle(lambda: run_view(run_id), rule, first=view)[0]
 

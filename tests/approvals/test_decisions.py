@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import Permission
 
 from approvals.services import requests
+from approvals.services.cards import card_for
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Scope, Verb
 from ledger.domain.starts import StartSpec
@@ -247,3 +248,38 @@ def test_the_history_of_a_decided_run_verifies(world: World) -> None:
     ask = asked(world)
     ask.decide(world.alice)
     assert not verify.run(ask.run_id).faults
+
+
+def without_alice_for_a_moment(world: World) -> Asked:
+    """A request for two approvals with both in, of which the first didn't count when the second came."""
+    ask = asked(world, rule(quorum=2))
+    ask.decide(world.alice)
+    identity.remove_from_team(world.admin, world.approvers, world.alice)
+    answer = ask.decide(world.bob)
+    assert (answer.state, dict(answer.missing)) == ("pending", {"approvers": 1})
+    return ask
+
+
+@pytest.mark.parametrize("who", ["alice", "bob"])
+def test_when_a_lost_right_comes_back_the_votes_that_are_in_are_counted_by_whoever_approves_again(
+    world: World, who: str
+) -> None:
+    ask, voter = without_alice_for_a_moment(world), getattr(world, who)
+    again = ask.decide(world.bob)
+    assert again.repeated and (again.state, dict(again.missing), ask.grants) == ("pending", {"approvers": 1}, [])
+    assert card_for(world.bob, world.tenant, ask.request_id).stance == "voted"
+    identity.add_to_team(world.admin, world.approvers, world.alice)
+    card = card_for(voter, world.tenant, ask.request_id)
+    assert card.stance == "" and {person.pk for person in card.quorum.can_still} >= {world.alice.pk, world.bob.pk}
+    answer = ask.decide(voter)
+    (grant,) = ask.grants
+    assert answer.repeated and (answer.state, answer.grant_id, dict(answer.missing)) == ("approved", grant.pk, {})
+    assert len(ask.votes) == 2 and ask.member.outcome == "approved" and world.head(ask.run_id).status == "waking"
+    assert ask.decide(voter).state == "approved" and len(ask.grants) == 1 and verify.run(ask.run_id).intact
+
+
+def test_votes_that_make_the_quorum_after_decide_by_decide_nothing(world: World, clock: Clock) -> None:
+    ask = without_alice_for_a_moment(world)
+    identity.add_to_team(world.admin, world.approvers, world.alice)
+    clock.shift(86_400)
+    assert ask.decide(world.alice).state == "pending" and ask.grants == []

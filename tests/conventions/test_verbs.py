@@ -11,7 +11,7 @@ from approvals.labels import VERBS
 from tests.conventions import sources
 
 WRITERS = ("ledger/services/", "ledger/engine/", "approvals/services/", "approvals/looks.py")
-FRAMES = frozenset({"Draft", "run_draft", "head_draft", "draft_of", "act", "_act"})
+FRAMES = frozenset({"Draft", "run_draft", "head_draft", "draft_of", "act", "_act", "_swept"})
 """What takes the verb of an entry."""
 VERB = re.compile(r"[a-z]+\.[a-z_]+")
 CHOSEN = {"request.": [f"request.{choice}" for choice in Choice]}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
 from ledger.domain.commits import Next, NextKind
-from ledger.domain.effects import LookAnswer
+from ledger.domain.effects import LookAnswer, Settled, SettleSpec
+from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
 from ledger.engine import wakes
 from ledger.models import Handoff, Permit, WaitMember
 from ledger.services import effects, facts, leases, waits
@@ -54,6 +56,28 @@ def test_an_outcome_that_comes_while_the_wake_is_queued_needs_no_wait(world: Wor
     run_id = lost_call(world, shop, clock)
     look(world, run_id, LookAnswer.APPLIED)
     assert wake(world, run_id).decision == "resume"
+
+
+@pytest.mark.parametrize(("late_by", "status"), [(-60, "ready"), (0, "cancelled")], ids=["in time", "too late"])
+def test_an_outcome_after_the_deadline_is_recorded_and_the_deadlines_action_holds_though_no_sweep_ran(
+    world: World, shop: Shop, clock: Clock, late_by: int, status: str
+) -> None:
+    register(world, shop, "payments")
+    world.policy(({"tool": "*", "verdict": "allow"},))
+    run_id = commit(world, world.claimed_run(), Next(NextKind.GIVE_BACK, "issue"), pay("payments"))
+    assert wake(world, run_id).decision == "resume"
+    packet = claim(world, run_id)
+    effect = world.effect(run_id)
+    effects.permit(world.caller, effect.pk, packet.fence)
+    effects.settle(world.caller, effect.pk, SettleSpec(1, Settled.ACCEPTED, reference="job-1"), packet.fence)
+    outcome = MemberSpec(MemberKind.EFFECT, effect="pay")
+    wait = WaitSpec(SetMode.ANY, (outcome,), timedelta(hours=1), OnDeadline.CANCEL)
+    commit(world, packet, Next(NextKind.WAIT, "issue", wait))
+    clock.shift(3_600 + late_by)
+    look(world, run_id, LookAnswer.APPLIED)
+    assert world.effect(run_id).state == "committed"
+    wakes.run(run_id)
+    assert world.head(run_id).status == status
 
 
 def test_an_outcome_that_never_comes_goes_to_a_person_at_the_deadline(world: World, shop: Shop, clock: Clock) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from ledger.domain.errors import LedgerError
 from ledger.domain.handoffs import ESCALATES_AFTER, Outcome
-from ledger.domain.identity import Caller
+from ledger.domain.identity import Caller, Verb
 from ledger.engine import sweep, wakes
 from ledger.models import Body, Handoff, JournalEntry, User, Wake
 from ledger.services import handoffs, identity, verify
@@ -107,12 +107,44 @@ def test_nothing_escalates_before_its_time(world: World) -> None:
     assert read(world, found.pk).escalated_at is None
 
 
-def test_one_that_a_person_has_taken_never_escalates_while_they_have_it(world: World, clock: Clock) -> None:
-    found, charlie = overdue(world, clock), person(world, world.charlie)
+def test_one_that_a_person_has_taken_escalates_when_they_don_t_close_it_in_time_and_stays_theirs(
+    world: World, clock: Clock
+) -> None:
+    found, charlie = handed_off(world), person(world, world.charlie)
     handoffs.own(charlie, found.pk)
     assert found.pk not in handoffs.due(1_000) and not handoffs.escalate(found.pk)
-    handoffs.give_back(charlie, found.pk)
-    assert found.pk in handoffs.due(1_000) and handoffs.escalate(found.pk)
+    clock.shift(ESCALATES_AFTER.total_seconds() + 1)
+    sweep.sweep(10_000)
+    after = read(world, found.pk)
+    assert (after.state, after.owner_id) == ("accepted", world.charlie.pk) and after.escalated_at is not None
+    assert "has taken it" in (told := explain(found.run_id).sentence) and "escalated" in told
+    assert found.pk not in handoffs.due(1_000) and not handoffs.escalate(found.pk) and verify.run(found.run_id).intact
+
+
+GONE = {"left": identity.leave, "deactivated": identity.deactivate_person}
+
+
+@pytest.mark.parametrize("how", GONE)
+def test_one_whose_owner_is_gone_is_anybodys_again_by_the_next_sweep(world: World, how: str) -> None:
+    found = handed_off(world)
+    handoffs.own(person(world, world.charlie), found.pk)
+    assert not handoffs.reopen(found.pk) and found.pk not in handoffs.left(1_000)
+    GONE[how](world.admin, world.charlie)
+    assert found.pk in handoffs.left(1_000)
+    sweep.sweep(10_000)
+    after = read(world, found.pk)
+    assert (after.state, after.owner_id) == ("open", None) and not handoffs.reopen(found.pk)
+    last = world.head(found.run_id).head_seq
+    entry = JournalEntry.objects.of(world.tenant).get(stream_id=found.run_id, seq=last)
+    assert (entry.verb, entry.actor) == ("handoff.give_back", "system:sweep") and verify.run(found.run_id).intact
+
+
+def test_one_of_somebody_who_only_lost_the_right_stays_theirs_until_it_is_put_back(world: World) -> None:
+    found = handed_off(world)
+    handoffs.own(person(world, world.charlie), found.pk)
+    identity.withdraw_permission(world.admin, world.charlie, Verb.OPERATE, world.workflow)
+    sweep.sweep(10_000)
+    assert state(world, found.pk) == "accepted"
 
 
 def test_the_sweep_escalates_what_nobody_took_in_time_once_and_closes_nothing(world: World, clock: Clock) -> None:
@@ -140,10 +172,10 @@ def test_an_escalated_one_is_taken_and_closed_as_any_other_and_stays_marked(worl
 
 
 @pytest.mark.postgres_only
-def test_who_takes_it_at_the_last_moment_and_the_sweep_don_t_both_win(world: World, clock: Clock) -> None:
+def test_who_takes_it_at_the_last_moment_and_the_sweep_lose_nothing_of_each_other(world: World, clock: Clock) -> None:
     found, charlie = overdue(world, clock), person(world, world.charlie)
     _, escalated = race(lambda: handoffs.own(charlie, found.pk), lambda: handoffs.escalate(found.pk))
-    assert escalated is False and read(world, found.pk).escalated_at is None
+    assert escalated is True and (row := read(world, found.pk)).escalated_at is not None and row.state == "accepted"
     other = overdue(world := World(), clock)
     escalated, _ = race(
         lambda: handoffs.escalate(other.pk), lambda: handoffs.own(person(world, world.charlie), other.pk)

@@ -23,6 +23,7 @@ from ledger.domain.waits.rows import (
     OnDeadline,
     Outcome,
     SetMode,
+    SetRow,
     SetState,
 )
 
@@ -62,6 +63,28 @@ def due(deadline: datetime, members: Sequence[MemberRow]) -> datetime:
         if member.kind is MemberKind.TIMER and member.state is MemberState.OPEN and member.due_at is not None
     ]
     return min([deadline, *timers])
+
+
+def closes_at(wait: SetRow, members: Iterable[MemberRow]) -> datetime:
+    """When time alone closes an open set: at its deadline, before it when an approval runs out, and, where any is enough, when a timer is due."""
+    kinds = {MemberKind.APPROVAL, MemberKind.TIMER} if wait.mode is SetMode.ANY else {MemberKind.APPROVAL}
+    times = [
+        member.due_at
+        for member in members
+        if member.kind in kinds and member.state is MemberState.OPEN and member.due_at is not None
+    ]
+    return min([wait.deadline, *times])
+
+
+def overdue(view: RunView, at: datetime) -> bool:
+    """Has time alone closed the run's open wait by then, though nobody has acted on it yet? Whatever comes now comes too late for it."""
+    return view.wait is not None and view.wait.state is SetState.OPEN and at >= closes_at(view.wait, view.members)
+
+
+def in_time(draft: Draft, view: RunView) -> None:
+    """What is drafted comes in time for the run's open wait, so that it must be written before time closes that."""
+    if view.wait is not None and view.wait.state is SetState.OPEN and not overdue(view, draft.at):
+        draft.before(closes_at(view.wait, view.members))
 
 
 def fired(view: RunView, by: datetime) -> bool:
@@ -129,7 +152,8 @@ def meet(
 ) -> bool:
     """A member came to its outcome; with `effect_id`, an effect did (see `effect_settled`). True when that closed the set.
 
-    A member that isn't open any more, or isn't of the open set, changes nothing.
+    A member that isn't open any more, or isn't of the open set, changes nothing. Whoever calls this has acted on an `overdue` wait before; that it
+    doesn't become so until the Change is written, the writer sees to.
     """
     if member is None:
         return effect_id is not None and effect_settled(draft, view, effect_id, outcome, withdraw)
@@ -142,6 +166,8 @@ def _meet(
     wait = view.wait
     if wait is None or wait.state is not SetState.OPEN:
         return False
+    if outcomes:
+        in_time(draft, view)
     after = []
     for member in view.members:
         outcome = outcomes.get(member.id, "")
@@ -164,7 +190,7 @@ def _meet(
             draft.move("wait_set", wait.id, {"state": SetState.OPEN}, due_at=due_at)
         return False
     event, cause = closing
-    if event == "expire" and draft.at >= wait.deadline:
+    if event == "expire" and draft.at >= wait.deadline and not _ran_out_before(wait.deadline, after):
         # Silence until the deadline, whichever of the two clocks was looked at first: the declared action holds.
         _expire(draft, view, after, withdraw)
     else:
@@ -173,8 +199,19 @@ def _meet(
     return True
 
 
-def look(draft: Draft, view: RunView, withdraw: Withdraw | None = None) -> bool:
-    """Act on what is due: timers, and a set that was met as it was opened, first, then the deadline with its action. True when something was."""
+def _ran_out_before(deadline: datetime, members: Sequence[MemberRow]) -> bool:
+    """Did the first member that is dead have an earlier time of its own, so that the deadline was never come to?"""
+    dead = next(member for member in members if member.state is MemberState.CLOSED)
+    return dead.due_at is not None and dead.due_at < deadline
+
+
+def look(
+    draft: Draft, view: RunView, withdraw: Withdraw | None = None, outcomes: Mapping[UUID, str] | None = None
+) -> bool:
+    """Act on what is due: timers, and a set that was met as it was opened, first, then the deadline with its action. True when something was.
+
+    `outcomes` are those that other members have come to meanwhile.
+    """
     wait = view.wait
     if wait is None or wait.state is not SetState.OPEN or view.head.status is not Status.WAITING:
         return False
@@ -186,7 +223,7 @@ def look(draft: Draft, view: RunView, withdraw: Withdraw | None = None) -> bool:
         and member.due_at is not None
         and member.due_at <= draft.at
     }
-    if _meet(draft, view, past, None, withdraw):
+    if _meet(draft, view, {**past, **(outcomes or {})}, None, withdraw):
         return True
     if draft.at >= wait.deadline:
         _expire(draft, view, [m for m in view.members if m.id not in past], withdraw)
@@ -253,7 +290,7 @@ def effect_settled(
             for member in view.members
             if member.kind is MemberKind.EFFECT and member.effect_id == effect_id
         }
-        return _meet(draft, view, waiting, None, withdraw)
+        return look(draft, view, withdraw, {} if overdue(view, draft.at) else waiting)
     if status is Status.WAKING:
         wakes.queue(draft, view, "effect_settled")
         return True
