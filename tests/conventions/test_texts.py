@@ -52,6 +52,8 @@ CODES: dict[str, str] = {
     "decision.reasons": OURS,
     "decision.rule_version": OURS,
     "decision.transition": REGISTERED,
+    "effect.carried_from": REGISTERED,
+    "effect.carried_to": REGISTERED,
     "effect.cause": OURS,
     "effect.held": ENUM,
     "effect.key": "made by us from ids",
