@@ -339,6 +339,7 @@ def test_shortcuts_have_a_sheet_and_can_be_turned_off_for_good(world: World, ope
     sheet.get_by_label("Single-key shortcuts on this device").check()
     page.keyboard.press("Escape")
     expect(sheet).to_be_hidden()
+    page.wait_for_function("!document.activeElement.closest('dialog, details')")
     page.keyboard.press("/")
     expect(page.get_by_role("searchbox").first).to_be_focused()
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2 as httpx
 import pytest
@@ -90,8 +91,8 @@ class Demonstration:
         return self.process.wait(60)
 
 
-def start(var: Path) -> Demonstration:
-    """`make run`'s command on free ports, until it has printed its addresses."""
+def start(var: Path, sandbox_port: int | None = None) -> Demonstration:
+    """`make run`'s command on free ports (or the payment service's as it was), until it has printed its addresses."""
     ready = var / "ready.json"
     ready.unlink(missing_ok=True)
     environment = {
@@ -99,7 +100,7 @@ def start(var: Path) -> Demonstration:
         for name, value in os.environ.items()
         if not name.startswith(("RESUMEAPP_", "DATABASE_URL", "DJANGO"))
     }
-    ports = ["--port", str(free_port()), "--sandbox-port", str(free_port())]
+    ports = ["--port", str(free_port()), "--sandbox-port", str(sandbox_port or free_port())]
     with (var / "demo.log").open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "manage.py", "demo", *ports, "--ready-file", str(ready)],
@@ -246,7 +247,7 @@ def test_it_stops_cleanly_and_a_second_start_goes_on(tmp_path: Path) -> None:
     pids = list(first.scene["processes"].values())
     assert first.stop() == 0
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
-    second = start(tmp_path)
+    second = start(tmp_path, urlsplit(first.scene["payments"]).port)
     try:
         assert second.scene["sign_ins"] == first.scene["sign_ins"]
         assert "already" not in (tmp_path / "demo.log").read_text()
