@@ -17,6 +17,7 @@ SYSTEM = {
     "admin": "command line",
     "claim": "resumeapp, claim",
     "events": "resumeapp, events",
+    "policy": "resumeapp, policy",
 }
 
 
