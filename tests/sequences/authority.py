@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from ledger.domain.identity import Caller
 from ledger.domain.runs import Status
 from tests.sequences.leave import POLICIES, Content
 from tests.sequences.player import Player
+from tests.sequences.stage import FRESH_SECONDS
 
 PEOPLE = ("alice", "bob")
 
@@ -81,5 +83,7 @@ class Authority(Player):
         against = self.stage.book.against_call(effect.tool, caller.key_id)
         if not against and effect.tool.startswith("payments."):
             content = (effect.id, bytes(effect.subject_digest))
-            against = self.stage.book.against_payment(content, effect.observed_version, self.now())
+            against = self.stage.book.against_payment(
+                content, effect.observed_version, self.now(), timedelta(seconds=FRESH_SECONDS)
+            )
         assert not against, f"permitted, and {against}"

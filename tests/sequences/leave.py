@@ -46,8 +46,10 @@ class Book:
     policy: str = "one"
     team: set[str] = field(default_factory=lambda: {"alice", "bob"})
     revoked: set[UUID | None] = field(default_factory=set)
-    told: str = ""
-    """The version that the target last told anybody."""
+    heard: list[str] = field(default_factory=list)
+    """The versions that the target told anybody in this step."""
+    told: dict[str, datetime] = field(default_factory=dict)
+    """When it last told each."""
     asked: dict[Hashable, str] = field(default_factory=dict)
     """A request's revision → what the policy required when it was opened."""
     votes: dict[Content, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -75,7 +77,7 @@ class Book:
             return "the policy denies notes"
         return "the policy denies payments" if tool.startswith("payments.") and not policy.quorum else ""
 
-    def against_payment(self, content: Content, bound_to: str, now: datetime) -> str:
+    def against_payment(self, content: Content, bound_to: str, now: datetime, fresh: timedelta) -> str:
         """What stands against this very payment: 7 and 8. Leave is for exactly this content, of people who may still give it, and has its time."""
         policy = POLICIES[self.policy]
         good = self.votes[content] & self.team
@@ -86,4 +88,7 @@ class Book:
             return f"of {policy.quorum} votes only those of {sorted(good)} still count"
         if now >= approved_at + timedelta(seconds=policy.use_by):
             return "its use-by is over"
-        return "" if bound_to == self.told else f"it was approved at {bound_to!r}, the target said {self.told!r}"
+        if any(version != bound_to for version in self.heard):
+            return f"it was approved at {bound_to!r}, the target just said {self.heard}"
+        seen = self.told.get(bound_to)
+        return "" if seen and now < seen + fresh else f"nobody was told for {fresh} that the target is at {bound_to!r}"

@@ -23,7 +23,7 @@ from tests.sequences.workers import FATES, Workers
 
 MOST_RUNS = 2
 MOVES = ("policy_moves", "team_moves", "key_revoked", "target_moves")
-SCENES = ("fresh", "noting", "paying", "in doubt", "in doubt", "moved", "moved", "half approved")
+SCENES = ("fresh", "noting", "paying", "in doubt", "in doubt", "moved", "moved", "denied", "half approved")
 
 
 class Sequence(Workers, Others):
@@ -35,8 +35,8 @@ class Sequence(Workers, Others):
 
     @initialize(data=st.data(), scene=st.sampled_from(SCENES))
     def begin(self, data: Any, scene: str) -> None:
-        """A new run; one in a worker's hands that is to write a note, or whose payment was approved, maybe with something that has moved since; one
-        that two have to approve and one has; one whose call nobody knows the end of."""
+        """A new run; one in a worker's hands that is to write a note, or whose payment was approved, maybe with something that has moved since, or
+        under a policy that denies it by now; one that two have to approve and one has; one whose call nobody knows the end of."""
         if scene == "half approved":
             self.stage.publish("two")
         self.start(data)
@@ -59,6 +59,10 @@ class Sequence(Workers, Others):
             getattr(self, data.draw(st.sampled_from(MOVES)))(data)
             self.clock.shift(data.draw(st.sampled_from((0, FRESH_SECONDS + 1))))
             self.permit(data)
+            self.permit(data)
+        elif scene == "denied":
+            self.stage.publish("none")
+            self.moved("policy moves")
             self.permit(data)
 
     def approved_by_alice(self, run_id: UUID, held: Held) -> None:

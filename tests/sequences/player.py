@@ -46,15 +46,22 @@ class Player(RuleBasedStateMachine):
         """Carry a step out. Answers None when it was refused: a refusal is an answer, with a code and a remedy."""
         self.step = step
         self.touched.add(run_id)
+        self._note_told()
+        self.stage.book.heard.clear()
         try:
             done = act()
         except LedgerError as refusal:
             assert refusal.code not in ("integrity", "busy") and refusal.remedy, refusal
             self.taken[f"{step}: {refusal.code}"] += 1
             return None
+        finally:
+            self._note_told()
         if done is not False:
             self.taken[step] += 1
         return True if done is None else done
+
+    def _note_told(self) -> None:
+        self.stage.book.told |= dict.fromkeys(self.stage.book.heard, self.now())
 
     def now(self) -> datetime:
         return self.clock.now()

@@ -89,7 +89,7 @@ class Stage:
         self.target.tell = self.hear
 
     def hear(self, version: str) -> None:
-        self.book.told = version
+        self.book.heard.append(version)
 
     def person(self, name: str) -> User:
         found: User = getattr(self.world, name)

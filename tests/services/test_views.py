@@ -14,7 +14,9 @@ from ledger.services.views import run_view
 from tests.services.issuing import opened, paying
 from tests.world import World
 
-UNREAD = sorted({field.name for field in fields(RunView)} - {"now", "extras", "head", "run", "tenant_seq", "lease", "wanted"})
+UNREAD = sorted(
+    {field.name for field in fields(RunView)} - {"now", "extras", "head", "run", "tenant_seq", "lease", "wanted"}
+)
 """Every part but the one that is read; what isn't a part, as whose decision is wanted, is there or empty."""
 
 
