@@ -127,7 +127,7 @@ def test_an_event_against_a_deadline_that_has_passed_is_late_whoever_is_first_an
         member = MemberSpec(MemberKind.EVENT, type="order.paid", subject=f"order/{trial}")
         wait = WaitSpec(SetMode.ANY, (member,), now + timedelta(milliseconds=120), OnDeadline.WAKE)
         run_id = commit(world, packet, Next(NextKind.WAIT, "issue", wait))
-        while not waits.due(1_000):
+        while run_id not in waits.due(1_000):
             time.sleep(0.005)
         event = EventSpec("https://shop.example", str(uuid4()), "order.paid", f"order/{trial}")
         raced = race(

@@ -215,6 +215,7 @@ def test_what_is_older_than_a_day_or_asked_by_others_for_others_is_not_counted(w
     clock.shift(25 * 3_600)
     request, foreign = ask(world), ask(world)
     row(Run, of_run, agent_id=uuid4())(world, foreign)
+    clock.shift(0)  # Changing a row by hand puts the database's functions back as they are, the clock among them.
     assert "Nothing else was asked." in section(page(world, request), "Asked in the last 24 hours")
 
 
