@@ -16,6 +16,8 @@ from ledger.domain.authority import Requirement, Wanted
 from ledger.models import WorkflowType
 
 MOST_CHECKED = 1_000
+AT_ONCE = 100
+"""So few requests that an index finds their revisions, however many there are."""
 
 
 def wanted(tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, Wanted]:
@@ -49,4 +51,6 @@ def unanswerable(tenant_id: UUID) -> Collection[UUID]:
     """Ids of the runs of those open requests, among the `MOST_CHECKED` that are to be decided first, that too few people could approve."""
     rows = ApprovalRequest.objects.of(tenant_id).filter(state=RequestState.PENDING, run_id__isnull=False)
     runs = dict(rows.order_by("decide_by", "pk").values_list("subject_id", "run_id")[:MOST_CHECKED])
-    return {runs[effect_id] for effect_id, each in wanted(tenant_id, list(runs)).items() if each.lacking}
+    effects = list(runs)
+    parts = [effects[start : start + AT_ONCE] for start in range(0, len(effects), AT_ONCE)]
+    return {runs[effect_id] for part in parts for effect_id, each in wanted(tenant_id, part).items() if each.lacking}
