@@ -127,7 +127,7 @@ class People:
         return wanted(tenant_id, effect_ids)
 
     def unanswerable(self, tenant_id: UUID) -> Collection[UUID]:
-        """Of the 1,000 open requests that are to be decided first."""
+        """Of the 200 open requests that are to be decided first."""
         return unanswerable(tenant_id)
 
     def refusals(self, tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterable[tuple[UUID, Reason]]:
