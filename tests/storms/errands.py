@@ -31,7 +31,8 @@ STUCK_SECONDS = 60.0
 """So long a run may stay where something has to happen next, under blows that come several times a second."""
 PATIENCE_SECONDS = 120.0
 """How long what was begun may take once nothing is struck any more."""
-NEVER_FINISHED = "attempts:never_finished"
+WORN_OUT = frozenset({"attempts:never_finished", "no-progress"})
+"""Why a person has a run that a database killed again and again took three checkers from, or ten workers."""
 ENDED = ("completed", "failed", "cancelled", "blocked")
 STEPS = ("permit", "settle", "vote", "timer", "decision")
 """What must have happened many times under the storm, or it wasn't one of the whole ledger."""
@@ -191,12 +192,12 @@ class Errands:
             self._count(record.rows("ledger_wait_member", "kind = 'timer' AND state = 'met'"), "timer")
             self._count(record.rows("ledger_decision", "true"), "decision")
             self._count(record.rows("ledger_run_head", "status = 'completed'"), "errands completed")
-            handed = {row["run_id"] for row in record.rows("ledger_handoff", f"reason = '{NEVER_FINISHED}'")}
+            handoffs = record.rows("ledger_handoff", "true")
+            self.counted.update(f"handed over: {row['reason']}" for row in handoffs if row["run_id"] in by_run)
+            handed = {row["run_id"] for row in handoffs if row["reason"] in WORN_OUT}
         finally:
             record.close()
-        # After three checks that died with their database a person has the run, and rightly so.
         rest = [trial for trial in self._trials if trial.run not in handed]
-        self.counted["handed to a person"] = len(self._trials) - len(rest)
         if len(rest) * 2 < len(self._trials):
             self._errors.append(f"{len(self._trials) - len(rest)} of {len(self._trials)} errands came to a person")
         found = judged(corner, "errands", [self._run(trial) for trial in rest])
