@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from django.conf import settings
+from django.conf import settings as django
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
@@ -342,7 +342,7 @@ def work(args: dict[str, Any], report: int, control: int) -> None:
 
     line = Line(report, control)
     # Rows change by what is sent here, and by nothing that goes on beside it.
-    settings.RESUMEAPP_HINTS = False
+    django.RESUMEAPP_HINTS = False
     sender = Sender(args["key"], args["email"])
     sender.furnish()
     sender.remember()
