@@ -16,8 +16,8 @@ from tests.sequences.machine import Sequence
 from tests.sequences.shop import serving
 from tests.sequences.stage import Stage
 
-SHARDS = 2
 SEQUENCES = int(os.environ.get("SEQUENCES", "500" if chosen() == "sqlite" else "40"))
+SHARDS = 2 if SEQUENCES >= 200 else 1
 SEED = int(os.environ.get("SEQUENCES_SEED", "0"))
 STEPS = 50
 PLAYED = settings(
