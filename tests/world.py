@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from math import lcm
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -40,6 +41,12 @@ RULES: tuple[dict[str, Any], ...] = (
     {"tool": "notes.*", "verdict": "allow"},
     {"tool": "wires.*", "verdict": "allow"},
 )
+
+
+def first_served() -> UUID:
+    """A new worker's id that begins with the run longest ready, however many are looked at."""
+    every = lcm(*range(1, leases.LOOKED_AT + 1))
+    return UUID(int=uuid4().int // every * every)
 
 
 class World:
@@ -121,8 +128,8 @@ class World:
         return Offer(worker or uuid4(), "worker", "digest", {"refund": versions or ("1",)}, limit, seconds)
 
     def claim(self, *versions: str, worker: UUID | None = None, seconds: int = 60) -> Packet:
-        """The packet of the run that was longest ready."""
-        packets = leases.claim(self.caller, self.offer(*versions, worker=worker, seconds=seconds))
+        """The packet of the run that was longest ready, unless the worker named begins further down."""
+        packets = leases.claim(self.caller, self.offer(*versions, worker=worker or first_served(), seconds=seconds))
         assert len(packets) == 1
         return packets[0]
 

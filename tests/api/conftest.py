@@ -13,7 +13,7 @@ from django.test import Client
 from ledger.models import JournalEntry
 from tests.api import schema
 from tests.documents import STATE
-from tests.world import World
+from tests.world import World, first_served
 
 PREFIX = "/api/v1"
 
@@ -69,7 +69,7 @@ def start_body(**fields: Any) -> dict[str, Any]:
 
 
 def claim_body(*versions: str, **fields: Any) -> dict[str, Any]:
-    worker = {"id": str(uuid4()), "name": "worker", "code_digest": "code-1"}
+    worker = {"id": str(first_served()), "name": "worker", "code_digest": "code-1"}
     return {"worker": worker, "offers": [{"workflow": "refund", "versions": list(versions or ("1",))}], **fields}
 
 

@@ -48,9 +48,15 @@ class Story:
         self.shop: Caller = service.caller()
         self.shop.control("reset")
         assert self.shop.order().status == 201
+        self.register_target()
+        self.run_id = UUID(int=0)
+        self.packet: Json = {}
+
+    def register_target(self, **changes: Any) -> None:
+        """Register the payment service, these parts of it otherwise."""
         spec = TargetSpec(
             "payments",
-            f"http://{service.host}",
+            f"http://{self.service.host}",
             keyed=True,
             private=True,
             key_retention=86_400,
@@ -60,9 +66,7 @@ class Story:
             lookup=LOOKUP,
             observe=OBSERVE,
         )
-        targets.register(world.admin, spec)
-        self.run_id = UUID(int=0)
-        self.packet: Json = {}
+        targets.register(self.world.admin, replace(spec, **changes))
 
     # The agent ---------------------------------------------------------------------------------
 

@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ledger.models import Grant
-from ledger.services import targets, verify
-from ledger.services.targets import TargetSpec
-from tests.documents import LOOKUP, OBSERVE
+from ledger.services import verify
 from tests.scenarios.story import Story
 from tests.world import World
 
 OTHERWISE: dict[str, dict[str, Any]] = {
-    "another address": {"url": "http://127.0.0.1:9"},
+    "another address": {"base_url": "http://127.0.0.1:9"},
     "no keys": {"keyed": False, "key_retention": 0, "lookup": None},
     "no look-up": {"lookup": None},
 }
-
-
-def registered(story: Story, world: World, **changes: Any) -> None:
-    spec = TargetSpec(
-        "payments",
-        f"http://{story.service.host}",
-        keyed=True,
-        private=True,
-        key_retention=86_400,
-        freshness=300,
-        call_limit=5,
-        visibility_delay=1,
-        lookup=LOOKUP,
-        observe=OBSERVE,
-    )
-    if url := changes.pop("url", ""):
-        changes["base_url"] = url
-    targets.register(world.admin, replace(spec, **changes))
 
 
 @pytest.mark.parametrize("change", OTHERWISE.values(), ids=OTHERWISE)
@@ -47,7 +26,7 @@ def test_leave_for_a_target_as_it_was_is_no_leave_for_it_as_it_is(
     story.approve()
     assert story.wake() == "resume"
     story.claim("1")
-    registered(story, world, **change)
+    story.register_target(**change)
     told = story.permit(effect["id"], status=412)
     assert told["code"] == "grant-void" and told["facts"]["why"] == "target-changed"
     assert verify.tenant(world.tenant.pk).intact
@@ -57,7 +36,7 @@ def test_leave_that_was_given_for_what_stood_on_the_card_before_the_change_is_as
     story: Story, world: World
 ) -> None:
     story.ask()
-    registered(story, world, visibility_delay=1, first_result_replayed=True)
+    story.register_target(visibility_delay=1, first_result_replayed=True)
     story.approve()
     assert story.wake() == "ask_again", "the card was of the target before"
     story.approve()
@@ -69,6 +48,6 @@ def test_times_may_change_and_leave_stays(story: Story, world: World) -> None:
     story.approve()
     assert story.wake() == "resume"
     story.claim("1")
-    registered(story, world, freshness=200, call_limit=4)
+    story.register_target(freshness=200, call_limit=4)
     assert story.permit(effect["id"])["permit"]["attempt"] == 1
     assert Grant.objects.of(world.tenant).get(run_id=story.run_id).state == "used"

@@ -65,7 +65,7 @@ def test_every_health_is_found_and_nothing_else(world: World, clock: Clock) -> N
     ask(world, hours=1)
     world.claimed_run()
     ask(world, hours=100)
-    world.start_run()  # The last: a worker that asks may be given any of the first few ready runs.
+    world.start_run()
     for person in (world.alice, world.bob):
         identity.remove_from_team(world.admin, world.approvers, person)
     clock.shift(7_200)
