@@ -62,26 +62,16 @@ def race(winner: Act, loser: Act) -> tuple[Any, Any]:
 
 def between_reading_and_writing(meanwhile: Act, act: Act) -> Any:
     """What `act` answers when `meanwhile` happens, on a connection of its own, after `act` has read and before it first writes."""
-    happened = threading.Event()
-
-    def elsewhere() -> None:
-        try:
-            meanwhile()
-            happened.set()
-        finally:
-            connection.close()
+    elsewhere = Elsewhere(meanwhile)
 
     def wrapper(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if "INSERT INTO ledger_journal_entry" in sql and not happened.is_set():
-            thread = threading.Thread(target=elsewhere)
-            thread.start()
-            thread.join(20)
-            assert happened.is_set()
+        if "INSERT INTO ledger_journal_entry" in sql:
+            elsewhere.once()
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(wrapper):
         answer = act()
-    assert happened.is_set(), "nothing was about to be written"
+    assert elsewhere.happened.is_set(), "nothing was about to be written"
     return answer
 
 
@@ -91,25 +81,38 @@ LOOK = "FROM ledger_event_delivery d WHERE d.event_id = e.id"
 
 def after_its_look(meanwhile: Act, act: Act) -> Any:
     """What `act` answers when `meanwhile` happens, on a connection of its own, just after `act` has looked for its other half."""
-    happened = threading.Event()
-
-    def elsewhere() -> None:
-        try:
-            meanwhile()
-            happened.set()
-        finally:
-            connection.close()
+    elsewhere = Elsewhere(meanwhile)
 
     def wrapper(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         result = execute(sql, params, many, context)
-        if LOOK in sql and not happened.is_set():
-            thread = threading.Thread(target=elsewhere)
-            thread.start()
-            thread.join(20)
-            assert happened.is_set()
+        if LOOK in sql:
+            elsewhere.once()
         return result
 
     with connection.execute_wrapper(wrapper):
         answer = act()
-    assert happened.is_set(), "it never looked"
+    assert elsewhere.happened.is_set(), "it never looked"
     return answer
+
+
+class Elsewhere:
+    """An act on a connection of its own, that happens once while another one is under way."""
+
+    def __init__(self, act: Act) -> None:
+        self.act, self.happened = act, threading.Event()
+
+    def once(self) -> None:
+        """Let it happen, unless it has."""
+        if self.happened.is_set():
+            return
+        thread = threading.Thread(target=self._happen)
+        thread.start()
+        thread.join(20)
+        assert self.happened.is_set()
+
+    def _happen(self) -> None:
+        try:
+            self.act()
+            self.happened.set()
+        finally:
+            connection.close()
