@@ -58,6 +58,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
         "tests/services/test_effects.py::test_a_caller_that_gives_up_and_asks_again_gets_the_same_permit_and_key",
     ),
     "A library tries again under the adapter": (
+        "client/tests/test_calls.py::test_a_library_that_tries_again_under_the_call_sends_nothing_more",
         "client/tests/test_calls.py::test_a_second_request_under_one_permit_is_not_sent",
         "client/tests/test_calls.py::test_a_call_carries_key_precondition_and_the_permitted_bytes",
     ),

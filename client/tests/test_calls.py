@@ -155,6 +155,37 @@ def test_code_that_swallows_a_refusal_commits_nothing(target: Loopback) -> None:
     assert ends(outcome(target.url, call=careless)) == ("unknown", None)
 
 
+class TriesAgain(httpx.BaseTransport):
+    """A library under the call that sends again what wasn't answered well."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        reply: httpx.Response | None = None
+        for _ in range(3):
+            try:
+                with httpx.HTTPTransport(trust_env=False) as transport:
+                    reply = transport.handle_request(request)
+                    reply.read()
+                if reply.status_code < 500:
+                    return reply
+            except httpx.TransportError:
+                continue
+        assert reply is not None
+        return reply
+
+
+@pytest.mark.parametrize(
+    "first", [loopback.resets_mid_body, loopback.closes, answer(503)], ids=["reset", "closed", "503"]
+)
+@pytest.mark.parametrize("then", [answer(422, {"error": "there is one"}), answer(429), answer(201, {"id": "rf_2"})])
+def test_a_library_that_tries_again_under_the_call_sends_nothing_more(
+    target: Loopback, first: loopback.Reply, then: loopback.Reply
+) -> None:
+    target.on("POST", "/refunds", first, then)
+    assert ends(outcome(target.url, transport=TriesAgain())) == ("unknown", None)
+    (seen,) = target.seen
+    assert seen.headers["idempotency-key"] == "ra_key"
+
+
 def test_a_second_request_under_one_permit_is_not_sent(target: Loopback) -> None:
     target.on("POST", "/refunds", answer(201, {"id": "rf_1"}))
 

@@ -163,7 +163,7 @@ class TargetHttp:
         except _BEFORE_CONNECTION as error:
             outcome, cause = ("unknown", None) if self._dispatched else ("failed", "not_dispatched")
             raise self._failed(outcome, cause, type(error).__name__) from None
-        except (httpx.HTTPError, httpx.StreamError, _Unfinished) as error:
+        except (httpx.HTTPError, httpx.StreamError, _Unfinished, _Repeated) as error:
             raise self._failed("unknown", None, type(error).__name__.strip("_")) from None
         self._judge(reply)
         self.verdict = None
@@ -235,6 +235,8 @@ class TargetHttp:
     def _trace(self, event: str, _info: Mapping[str, Any]) -> None:
         # The last moment before the first byte: names were resolved and the connection stands, however long that took.
         if event.endswith("send_request_headers.started"):
+            if self._dispatched:
+                raise _Repeated  # A transport that tries again by itself: whether the first request arrived is for the ledger to ask.
             self._check_time()
             self._dispatched = True
 
@@ -278,6 +280,10 @@ class TargetHttp:
 
 class _TooLate(Exception):
     """Nothing was sent, and nothing may be."""
+
+
+class _Repeated(Exception):
+    """Something under the call was about to send a second request."""
 
 
 class _Unfinished(Exception):
