@@ -143,6 +143,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
         "tests/engine/test_cancel_races.py::test_cancelling_against_a_worker_that_completes_past_its_lease",
     ),
     "A job is delivered again by the queue": (
+        "tests/engine/test_redelivered_tasks.py::test_a_task_delivered_to_several_workers_and_then_again_does_its_work_once",
         "tests/engine/test_races.py::test_five_checkers_of_one_wake_make_one_decision",
         "tests/deployment/test_settings.py::test_the_queue_never_starts_a_task_again_while_it_may_still_run",
     ),
