@@ -10,6 +10,7 @@ from django.apps import apps
 from django.core.management import get_commands, load_command_class
 
 from ledger.domain.errors import STATUS
+from ledger.services import reads, search
 from resumeapp.settings import env
 from tests.conventions import sources
 
@@ -23,6 +24,7 @@ TESTS_OWN = {
     "RESUMEAPP_STORM_CUTS",
 }
 """Variables of tests and of the client, which the program itself doesn't read."""
+NUMBERS = {6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten"}
 BUILDS_WORDS = {"one", "every", "the", "a", "that", "it", "sure"}
 """“make” is a verb too."""
 
@@ -84,10 +86,22 @@ def test_every_code_can_be_answered() -> None:
 
 
 def test_every_word_of_the_log_is_logged() -> None:
-    health = sources.read(Path("docs/operations.md"))
-    named = set(re.findall(r"`((?:sweep|hint|renderer)_\w+)`", health))
+    alerts = next(
+        line for line in sources.read(Path("docs/operations.md")).splitlines() if line.startswith("- Logs are JSON")
+    )
+    named = set(re.findall(r"`(\w+)`", alerts)) | {word for _, word in said(r"`((?:sweep|hint|renderer)_\w+)`")}
     logged = " ".join(sources.read(path) for path in sources.product_modules())
     assert len(named) >= 3 and {word for word in named if f'"{word}"' not in logged} == set()
+    errors = set(re.findall(r'_log\.(?:error|exception)\(\s*"(\w+)"', logged))
+    untold = {word for word in errors if not any(f"`{word}`" in sources.read(path) for path in PAGES)}
+    assert "look_failed" in errors and untold == set(), "say in docs/operations.md which errors deserve an alert"
+
+
+def test_the_bounds_of_searches_are_as_documented() -> None:
+    told = sources.read(Path("docs/performance.md"))
+    assert f"among the newest {search.LOOKED_THROUGH:,} runs" in told
+    assert f"in {reads.SEARCHED:,} runs at a time" in told
+    assert f"ends of {NUMBERS[search.INDEXED]} digits and more" in told
 
 
 def test_every_link_of_every_page_leads_somewhere() -> None:
