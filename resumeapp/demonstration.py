@@ -83,7 +83,9 @@ def seed(var: Path, payments_url: str) -> Kept:
         kept = _read(path)
     else:
         raise LedgerError(
-            "invalid", f"the demonstration is there, and its passwords in {path.name} aren't", "Start over."
+            "invalid",
+            f"the demonstration is there, and its passwords in {path.name} aren't",
+            f"Put the file back, or start over: remove {var}, and empty the database that DATABASE_URL names, if it names one.",
         )
     caller = administration.command_line(tenant.pk)
     for spec in _targets(payments_url):

@@ -1,18 +1,23 @@
-"""The demonstration's tenant: whole or not there at all."""
+"""The demonstration: its tenant is whole or not there at all, its services get ports of their own, and what it can't do says what helps."""
 
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
+from django.core.management.base import CommandError
 from django.db import connection
 
 from ledger.domain.errors import LedgerError
 from ledger.models import Tenant, User
 from resumeapp import demonstration
+from resumeapp.management.commands import demo
+from resumeapp.processes import Tree
 
 
 class Killed(Exception):
@@ -26,7 +31,7 @@ def killed_at_the_key(execute: Callable[..., Any], sql: str, params: Any, many: 
 
 
 def test_who_is_killed_while_it_is_made_starts_again_and_finds_it_the_third_time(
-    committed: None, tmp_path: Path
+    committed: None, settings: LazySettings, tmp_path: Path
 ) -> None:
     with pytest.raises(Killed), connection.execute_wrapper(killed_at_the_key):
         demonstration.seed(tmp_path, "http://127.0.0.1:9")
@@ -36,5 +41,25 @@ def test_who_is_killed_while_it_is_made_starts_again_and_finds_it_the_third_time
     assert demonstration.seed(tmp_path, "http://127.0.0.1:9") == made
     assert json.loads((tmp_path / "demonstration.json").read_text())["key"] == made.key
     (tmp_path / "demonstration.json").unlink()
-    with pytest.raises(LedgerError, match="passwords"):
-        demonstration.seed(tmp_path, "http://127.0.0.1:9")
+    settings.VAR = tmp_path
+    tree = Tree(tmp_path / "logs", say=lambda line: None)
+    try:
+        with pytest.raises(
+            CommandError, match=r"passwords in demonstration\.json aren't\. Put the file back, or start over"
+        ):
+            demo.Command()._start(tree, *demo.free_ports(8000, 8090))
+    finally:
+        tree.stop()
+
+
+def test_a_console_that_takes_the_next_port_leaves_another_one_to_the_payment_service() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        wanted = taken.getsockname()[1]
+        for sandbox in (wanted, wanted + 1):
+            console_port, sandbox_port = demo.free_ports(wanted, sandbox)
+            assert wanted < console_port and wanted < sandbox_port and console_port != sandbox_port
+
+
+def test_a_payment_service_with_calls_out_is_told_to_keep_its_port() -> None:
+    assert "--sandbox-port" in demo.what_helps(LedgerError("target-in-use", "calls are out", "Settle them first."))
+    assert demo.what_helps(LedgerError("invalid", "no", "Start over.")) == "Start over."

@@ -1,4 +1,4 @@
-"""`manage.py demo`: the whole product with a payment service and two refund workers, in one foreground tree."""
+"""`manage.py demo`: the whole product with a payment service and three workers, in one foreground tree."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Command(BaseCommand):
         self._say("Migrating the database …")
         call_command("migrate", verbosity=0)
         schedules.ensure()
-        port, sandbox_port = free_port(options["port"]), free_port(options["sandbox_port"], but=options["port"])
+        port, sandbox_port = free_ports(options["port"], options["sandbox_port"])
         for wanted, found in ((options["port"], port), (options["sandbox_port"], sandbox_port)):
             if wanted != found:
                 self._say(f"Port {wanted} is taken by another program; using {found}.")
@@ -65,9 +65,7 @@ class Command(BaseCommand):
         try:
             kept = demonstration.seed(settings.VAR, payments)
         except LedgerError as refusal:
-            raise CommandError(
-                f"{refusal.reason}. Start it on the port that it had (--sandbox-port), or start over without {settings.VAR}."
-            ) from refusal
+            raise CommandError(f"{refusal.reason}. {what_helps(refusal)}") from refusal
         key_file = _key_file(kept.key)
         children.append(tree.start(supervisor.web("127.0.0.1", port)))
         children += [tree.start(supervisor.cluster()), tree.start(supervisor.timer())]
@@ -125,6 +123,21 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
+
+
+def what_helps(refusal: LedgerError) -> str:
+    """What to do where the demonstration's tenant is refused: calls that are out hold the payment service at the port that it had."""
+    if refusal.code == "target-in-use":
+        return (
+            f"Start the payment service on the port that it had (--sandbox-port), or start over without {settings.VAR}."
+        )
+    return refusal.remedy
+
+
+def free_ports(console: int, sandbox: int) -> tuple[int, int]:
+    """A port for the console and another one for the payment service: those that are wanted, or the next ones that nobody listens on."""
+    port = free_port(console)
+    return port, free_port(sandbox, but=port)
 
 
 def free_port(wanted: int, but: int | None = None) -> int:
