@@ -58,10 +58,10 @@ check-tools: $(DEV_STAMP)
 	@test -n "$(CHROMIUM)" || { echo "Chromium is missing. Install it with:" >&2; \
 	  echo "  apt-get install -y --no-install-recommends chromium fonts-dejavu-core" >&2; exit 1; }
 
-test-sqlite: $(DEV_STAMP) ## All but browser tests, on SQLite
+test-sqlite: $(DEV_STAMP) ## All but browser tests, crash trials and storms, on SQLite
 	RESUMEAPP_TEST_DB=sqlite $(BIN)/python -m pytest -m "not browser and not crash and not storm and not postgres_only" -n $(WORKERS)
 
-test-postgres: $(DEV_STAMP) ## All but browser tests, on a PostgreSQL of their own
+test-postgres: $(DEV_STAMP) ## All but browser tests, crash trials and storms, on a PostgreSQL of their own
 	RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest -m "not browser and not crash and not storm and not sqlite_only" -n $(WORKERS) \
 	  --ignore tests/benchmarks/test_plans.py
 	RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest tests/benchmarks/test_plans.py
@@ -96,9 +96,7 @@ test-faults: $(DEV_STAMP) ## The named ones of the seeded faults, each caught by
 	$(BIN)/python -m tests.faults --named --workers $(WORKERS)
 
 test-browser: check-tools ## Tests in a real Chromium
-ifneq ($(wildcard tests/browser/test_*.py),)
 	RESUMEAPP_CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest -m browser tests/browser
-endif
 
 test: check-tools ## Everything: lint, SQLite, PostgreSQL, client, crash trials, storms, seeded faults, browser
 	@phase() { local began=$$SECONDS; echo "== $$1"; $(MAKE) --no-print-directory "$$1"; \
@@ -113,7 +111,7 @@ faults: $(DEV_STAMP) ## Seed each known fault in a copy of the tree and see the 
 	@$(BIN)/python -m tests.postgres --check
 	$(BIN)/python -m tests.faults --workers $(WORKERS) $(if $(ONLY),--only $(ONLY))
 
-soak: $(DEV_STAMP) ## Storms in turn, with other seeds each time, for SOAK_MINUTES (120)
+soak: $(DEV_STAMP) ## Storms, sequences, crash points and all seeded faults in turn, with other seeds each time, for SOAK_MINUTES (120)
 	@$(BIN)/python -m tests.postgres --check
 	$(BIN)/python -m tests.storms soak --minutes $(SOAK_MINUTES)
 

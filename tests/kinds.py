@@ -313,6 +313,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "Typed text is lost with a refusal": (
         "tests/browser/test_contract.py::test_every_refusal_keeps_text_and_focus_and_sends_nothing_again",
+        "tests/browser/test_contract.py::test_a_refusal_of_somebody_whose_right_is_gone_keeps_the_text_too",
         "tests/browser/test_contract.py::test_trouble_of_the_server_or_the_network_keeps_text_and_focus_and_sends_nothing_again",
         "tests/browser/test_reconcile.py::test_typed_evidence_survives_a_reload",
     ),

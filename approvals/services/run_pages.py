@@ -124,12 +124,8 @@ def _read(user: User, tenant: Tenant, run_id: UUID, where: Where) -> RunPage:
         raise Http404
     payloads = bool(head.sees_payloads)  # type: ignore[attr-defined]
     view = telling_view(run_id, tenant.pk, ended=head.status in ENDED)
-    found = list(
-        Effect.objects.of(tenant)
-        .filter(run_id=run_id)
-        .select_related("target")
-        .order_by("-proposed_at", "-pk")[: MOST_EFFECTS + 1]
-    )
+    newest = Effect.objects.of(tenant).filter(run_id=run_id).select_related("target").order_by("-proposed_at", "-pk")
+    found = list(newest[: MOST_EFFECTS + 1])
     effects: dict[UUID, Any] = {effect.pk: effect for effect in [*_beyond(tenant, view, found), *found]}
     asked = run_parts.requests_of(tenant, run_id)
     by_effect = {request.subject_id: request.pk for request in reversed(asked)}

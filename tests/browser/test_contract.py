@@ -59,6 +59,11 @@ def deny(page: Page) -> None:
     page.get_by_role("button", name="Deny").click()
 
 
+def voted(world: World, *requests: ApprovalRequest) -> bool:
+    """Has Alice's vote on any of these been taken?"""
+    return any(voter == world.alice.pk for each in requests for voter, _ in votes(each))
+
+
 def answering(page: Page, status: int) -> Callable[[Route], None]:
     """The server as it fails: this answer to every form, instead of the product's."""
 
@@ -77,7 +82,7 @@ def answering(page: Page, status: int) -> Callable[[Route], None]:
 def test_every_refusal_keeps_text_and_focus_and_sends_nothing_again(
     world: World, clock: Clock, open_page: Opened, console: Console
 ) -> None:
-    console.expected |= {403, 404, 409, 410, 412, 428}
+    console.expected |= {409, 410, 412, 428}
     page = open_page(world.alice)
     sent = Sent(page)
 
@@ -121,6 +126,15 @@ def test_every_refusal_keeps_text_and_focus_and_sends_nothing_again(
     expect(page.get_by_role("main").get_by_text("Revision 2: what changed")).to_be_visible()
     expect(page.get_by_label(OURS)).to_have_value(TYPED)
     expect(page.get_by_label(OURS)).to_be_focused()
+    assert not voted(world, incomplete, decided, late, moved)
+
+
+def test_a_refusal_of_somebody_whose_right_is_gone_keeps_the_text_too(
+    world: World, open_page: Opened, console: Console
+) -> None:
+    console.expected |= {403, 404}
+    page = open_page(world.alice)
+    sent = Sent(page)
 
     identity.grant_permission(world.admin, world.alice, Verb.SEE, world.workflow)
     forbidden = ask(world)
@@ -140,12 +154,7 @@ def test_every_refusal_keeps_text_and_focus_and_sends_nothing_again(
         expect(page.locator("#banner")).to_contain_text("Nothing here that you can see")
     expect(page.get_by_label(OURS)).to_have_value(TYPED)
     expect(page.get_by_role("button", name="Deny")).to_be_focused()
-
-    assert not any(
-        voter == world.alice.pk
-        for each in (incomplete, decided, late, moved, forbidden, gone)
-        for voter, _ in votes(each)
-    )
+    assert not voted(world, forbidden, gone)
 
 
 def test_trouble_of_the_server_or_the_network_keeps_text_and_focus_and_sends_nothing_again(

@@ -135,9 +135,8 @@ def test_every_state_of_a_card_and_every_refusal_is_accessible(
     in_every_light: Callable[[Page], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    console.expected |= {401, 403, 404, 409, 410, 422}
+    console.expected |= {409, 410, 422}
     monkeypatch.setattr(registry, "_registered", [*registry._registered])
-    here = world.tenant.slug
     page = open_page(world.alice)
 
     request = ask(world)
@@ -173,6 +172,13 @@ def test_every_state_of_a_card_and_every_refusal_is_accessible(
     expect(page.locator("#card").get_by_text("Expired").first).to_be_visible()
     in_every_light(page)
 
+
+def test_what_is_not_there_and_who_is_signed_out_is_told_accessibly(
+    world: World, clock: Clock, open_page: Opened, console: Console, in_every_light: Callable[[Page], None]
+) -> None:
+    console.expected |= {401, 403, 404}
+    here = world.tenant.slug
+    page = open_page(world.alice)
     for path in (f"/t/{here}/history/", f"/t/{here}/nowhere/"):
         page.goto(path)
         in_every_light(page)

@@ -33,9 +33,9 @@ def product_modules() -> list[Path]:
     return [path for path in written_by_us() if path.suffix == ".py" and not skipped.intersection(path.parts)]
 
 
-def test_modules() -> list[Path]:
-    """Python of the tests, the client's too."""
-    return [path for path in written_by_us() if path.suffix == ".py" and "tests" in path.parts]
+def modules() -> list[Path]:
+    """All Python that somebody wrote: product, client, examples, benchmarks and tests, but no migrations."""
+    return [path for path in written_by_us() if path.suffix == ".py" and "migrations" not in path.parts]
 
 
 def read(path: Path) -> str:

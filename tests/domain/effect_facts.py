@@ -145,7 +145,30 @@ class Scene:
         )
 
     def _view(self) -> RunView:
-        head = Head(
+        rules = [{"tool": "payments.*", "verdict": self.verdict, "group": "approvers"}]
+        return RunView(
+            now=NOW,
+            tenant_seq=4,
+            workflow="refund",
+            run=RunRow(RUN, TENANT, uid(8), RUN, "task", uid(12), None, NOW),
+            head=self._head(),
+            lease=self._lease(),
+            version=None,
+            holder=None,
+            clearance=self._clearance(),
+            effects=[self.effect, *self.others],
+            targets={TARGET: self.target},
+            wait=None,
+            members=[],
+            wake=None,
+            policy=PolicyRow(uid(13), 1, rules, bytes(32)),
+            grants=[],
+            handoff=None,
+            extras={},
+        )
+
+    def _head(self) -> Head:
+        return Head(
             run_id=RUN,
             tenant_id=TENANT,
             workflow_id=uid(8),
@@ -167,20 +190,9 @@ class Scene:
             ended_at=None,
             salt=bytes(16),
         )
-        clearance = ClearanceRow(
-            id=uid(9),
-            decision_id=None,
-            transition="issue",
-            instance_id=INSTANCE,
-            versions=["1"],
-            targets=list(self.clearance_targets),
-            tools=list(self.clearance_tools),
-            valid_until=NOW + timedelta(minutes=5),
-            ready_by=NOW + timedelta(hours=1),
-            state=ClearanceState.USED,
-            opened_at=NOW,
-        )
-        lease = LeaseRow(
+
+    def _lease(self) -> LeaseRow:
+        return LeaseRow(
             run_id=RUN,
             worker_id=uid(10),
             key_id=uid(11),
@@ -192,26 +204,20 @@ class Scene:
             claimed_at=NOW,
             expires_at=NOW + self.lease_ends,
         )
-        rules = [{"tool": "payments.*", "verdict": self.verdict, "group": "approvers"}]
-        return RunView(
-            now=NOW,
-            tenant_seq=4,
-            workflow="refund",
-            run=RunRow(RUN, TENANT, uid(8), RUN, "task", uid(12), None, NOW),
-            head=head,
-            lease=lease,
-            version=None,
-            holder=None,
-            clearance=clearance,
-            effects=[self.effect, *self.others],
-            targets={TARGET: self.target},
-            wait=None,
-            members=[],
-            wake=None,
-            policy=PolicyRow(uid(13), 1, rules, bytes(32)),
-            grants=[],
-            handoff=None,
-            extras={},
+
+    def _clearance(self) -> ClearanceRow:
+        return ClearanceRow(
+            id=uid(9),
+            decision_id=None,
+            transition="issue",
+            instance_id=INSTANCE,
+            versions=["1"],
+            targets=list(self.clearance_targets),
+            tools=list(self.clearance_tools),
+            valid_until=NOW + timedelta(minutes=5),
+            ready_by=NOW + timedelta(hours=1),
+            state=ClearanceState.USED,
+            opened_at=NOW,
         )
 
     def ask(self, fence: Fence = FENCE, permit: PermitRow | None = None, seen: SeenVersion | None = None) -> PermitAsk:
