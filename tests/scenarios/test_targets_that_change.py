@@ -6,16 +6,27 @@ from typing import Any
 
 import pytest
 
+from ledger.domain.targets import APPROVED_ON
 from ledger.models import Grant
 from ledger.services import verify
+from tests.documents import OBSERVE
 from tests.scenarios.story import Story
 from tests.world import World
 
 OTHERWISE: dict[str, dict[str, Any]] = {
-    "another address": {"base_url": "http://127.0.0.1:9"},
-    "no keys": {"keyed": False, "key_retention": 0, "lookup": None},
-    "no look-up": {"lookup": None},
+    "base_url": {"base_url": "http://127.0.0.1:9"},
+    "private": {"private": False},
+    "keyed": {"keyed": False, "key_retention": 0, "lookup": None},
+    "key_retention": {"key_retention": 3_600},
+    "first_result_replayed": {"first_result_replayed": True},
+    "lookup": {"lookup": None},
+    "observe": {"observe": {**OBSERVE, "path": "/refunds?order={resource}"}},
+    "material": {"material": ("/amount_minor",)},
 }
+
+
+def test_every_part_of_a_target_that_leave_rests_on_is_changed_here() -> None:
+    assert {*OTHERWISE, "kind"} == {*APPROVED_ON}, "kind has one value, http"
 
 
 @pytest.mark.parametrize("change", OTHERWISE.values(), ids=OTHERWISE)
@@ -36,7 +47,7 @@ def test_leave_that_was_given_for_what_stood_on_the_card_before_the_change_is_as
     story: Story, world: World
 ) -> None:
     story.ask()
-    story.register_target(visibility_delay=1, first_result_replayed=True)
+    story.register_target(first_result_replayed=True)
     story.approve()
     assert story.wake() == "ask_again", "the card was of the target before"
     story.approve()
