@@ -13,7 +13,7 @@ import orjson
 
 from ledger.domain.canonical import canonical, commit, parse_time, plain, rfc3339
 from ledger.models.tables import Table, tables
-from ledger.services import facts
+from ledger.services import facts, verify
 from ledger.services.facts import Part, Row
 
 WORD: Final = "word-00000000"
@@ -56,7 +56,7 @@ class Golden:
 
 def golden(run_id: UUID) -> Golden:
     """Read a run that services made. Raises ValueError for one that copies can't be made of: it has consumed an event, which is another's stream."""
-    rows = {table.record: list(_rows(table, run_id)) for table in of_runs()}
+    rows = {table.record: list(verify.rows_of(table, run_id)) for table in of_runs()}
     if not rows["run"]:
         raise ValueError(f"there is no run {run_id}")
     if rows["event_delivery"]:
@@ -85,16 +85,7 @@ def golden(run_id: UUID) -> Golden:
 
 def of_runs() -> list[Table]:
     """The tables whose rows belong to runs."""
-    return [
-        table
-        for table in tables().values()
-        if table.record not in APART and (table.record == "run" or "run_id" in table.columns)
-    ]
-
-
-def _rows(table: Table, run_id: UUID) -> Sequence[Row]:
-    column = "id" if table.record == "run" else "run_id"
-    return facts.read(rows=Part(table.record, f"t.{column} = %s", (run_id,), many=True)).many("rows")
+    return [table for table in tables().values() if table.record not in APART and verify.belongs_to_runs(table)]
 
 
 def _bodies(entries: Sequence[Row]) -> Sequence[Row]:

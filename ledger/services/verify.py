@@ -6,7 +6,7 @@ and aren't compared with what is there now."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
@@ -145,7 +145,7 @@ def _administration(tenant_id: UUID) -> TenantReport:
     if (digest, seq) != (head["head_digest"], head["head_seq"]):
         faults.append(Fault(seq, f"tenant_head:{tenant_id}", "head-differs", f"the chain ends at {seq} or differs"))
     faults += _copies(read.many("entries"))
-    own = [table for table in tables().values() if table.record not in _SKIPPED and not _belongs_to_runs(table)]
+    own = [table for table in tables().values() if table.record not in _SKIPPED and not belongs_to_runs(table)]
     rows = {table.record: _of_tenant(table, tenant_id) for table in own}
     told = journal.replay(entries)
     faults += _unsalted(f"tenant_head:{tenant_id}", head, told)
@@ -247,9 +247,9 @@ def _rows(run_id: UUID, replayed: Mapping[str, dict[str, Any]], salt: bytes | No
     faults: list[Fault] = []
     count = 0
     for table in tables().values():
-        if table.record in _SKIPPED or not _belongs_to_runs(table):
+        if table.record in _SKIPPED or not belongs_to_runs(table):
             continue
-        for row in _rows_of(table, run_id):
+        for row in rows_of(table, run_id):
             count += 1
             name = f"{table.record}:{row[table.key]}"
             faults += _compare(table, name, row, told.pop(name, None), salt)
@@ -259,11 +259,13 @@ def _rows(run_id: UUID, replayed: Mapping[str, dict[str, Any]], salt: bytes | No
     return count, faults
 
 
-def _belongs_to_runs(table: Table) -> bool:
+def belongs_to_runs(table: Table) -> bool:
+    """Is each row of this table one run's?"""
     return table.record == "run" or "run_id" in table.columns
 
 
-def _rows_of(table: Table, run_id: UUID) -> Iterable[Row]:
+def rows_of(table: Table, run_id: UUID) -> Sequence[Row]:
+    """A run's rows of such a table."""
     column = "id" if table.record == "run" else "run_id"
     return facts.read(rows=Part(table.record, f"t.{column} = %s", (run_id,), many=True)).many("rows")
 

@@ -6,61 +6,32 @@ refusals they provoke with `page.expected`.
 
 from __future__ import annotations
 
-import os
 import re
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
-from django.core.wsgi import get_wsgi_application
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
-# The sync driver keeps an event loop in this thread; the tests themselves are synchronous.
-os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+from tests import chromium as headless
 
-CHROMIUM = os.environ.get("RESUMEAPP_CHROMIUM") or "/usr/bin/chromium"
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 REFUSAL = re.compile(r"(?:the server responded with a status of|Response Status Error Code) (\d+)")
 OFFLINE = re.compile(r"net::ERR_CONNECTION_REFUSED|^htmx:(?:sendError|afterRequest)\b")
-
-
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not printed."""
 
 
 @pytest.fixture(scope="session")
 def server(django_db_setup: None) -> Iterator[str]:
     """The product's address, served by threads of this process on a free loopback port."""
-    served = ThreadedWSGIServer(("127.0.0.1", 0), _Quiet)
-    served.daemon_threads = True
-    served.set_app(get_wsgi_application())
-    thread = threading.Thread(target=served.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{served.server_port}"
-    served.shutdown()
-    served.server_close()
-    thread.join()
+    with headless.served() as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+    with headless.chromium() as browser:
         yield browser
-        browser.close()
 
 
 @dataclass

@@ -7,8 +7,8 @@ from playwright.sync_api import Page, Route, expect
 
 from approvals.models import ApprovalRequest
 from tests.browser.conftest import Opened
-from tests.engine.shop import open_shop, register
 from tests.engine.waking import asking
+from tests.shop import open_shop, register
 from tests.ui.asking import address, ask, votes
 from tests.world import World
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.engine.scenes import Payments
-from tests.engine.shop import Shop, open_shop, register
 from tests.sandbox.process import Sandbox
+from tests.shop import Shop, open_shop, register
 from tests.world import World
 
 

@@ -15,9 +15,9 @@ from ledger.models import EffectReport
 from ledger.services import effects, leases, targets
 from ledger.targets.breakers import BREAKERS, SILENCES
 from tests.clock import Clock
-from tests.engine.shop import Shop, open_shop, register
 from tests.engine.waking import check, claim, commit, pay, wake
 from tests.services.issuing import ANYTHING
+from tests.shop import Shop, open_shop, register
 from tests.world import World
 
 

@@ -13,8 +13,8 @@ from ledger.services import effects, verify
 from ledger.services.packets import Packet
 from ledger.services.views import run_view
 from tests.clock import Clock
-from tests.engine.shop import Shop, register
 from tests.engine.waking import approval, asking, check, claim, commit, pay, say, wake
+from tests.shop import Shop, register
 from tests.world import World
 
 ORDER = {"amount_minor": 1500, "to": "Ada", "note": "leave at the door"}

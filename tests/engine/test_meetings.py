@@ -21,9 +21,9 @@ from ledger.services import events, facts, identity, verify, waits
 from ledger.services import wakes as wake_rows
 from ledger.services.events import EventSpec
 from tests.clock import Clock
-from tests.engine.shop import Shop
 from tests.engine.waking import answer, asking, commit, pay, timer
 from tests.meeting import after_its_look, race
+from tests.shop import Shop
 from tests.world import World
 
 pytestmark = pytest.mark.postgres_only

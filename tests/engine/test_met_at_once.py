@@ -20,8 +20,8 @@ from ledger.services import verify, waits, wakes, writer
 from ledger.services.drafts import run_draft
 from ledger.services.explain import explain
 from ledger.services.views import run_view
-from tests.engine.shop import Shop
 from tests.engine.waking import asking, claim, last_wait, say, wake
+from tests.shop import Shop
 from tests.world import World
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from ledger.domain.commits import Next, NextKind
 from ledger.models import WakeCheck
-from tests.engine.shop import Shop, open_shop, register
 from tests.engine.waking import check, commit, pay, wake
 from tests.services.issuing import ANYTHING
+from tests.shop import Shop, open_shop, register
 from tests.world import World
 
 pytestmark = pytest.mark.usefixtures("quick")

@@ -13,9 +13,9 @@ from django_q.models import OrmQ
 
 from ledger.engine import prompt, wakes
 from ledger.services import hints
-from tests.engine.shop import Shop
 from tests.engine.waking import asking, say
 from tests.patience import until
+from tests.shop import Shop
 from tests.world import World
 
 

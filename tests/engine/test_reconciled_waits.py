@@ -15,8 +15,8 @@ from ledger.models import Handoff, Permit, WaitMember
 from ledger.services import effects, facts, leases, waits
 from ledger.services.effects import Looked
 from tests.clock import Clock
-from tests.engine.shop import Shop, register
 from tests.engine.waking import claim, commit, last_wait, pay, wake
+from tests.shop import Shop, register
 from tests.world import World
 
 

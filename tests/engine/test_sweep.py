@@ -18,9 +18,9 @@ from ledger.models import Heartbeat, Wake
 from ledger.services import hints, leases
 from ledger.services.hints import Hint
 from tests.clock import Clock
-from tests.engine.shop import Shop
 from tests.engine.waking import approval, asking, claim, commit, say, timer
 from tests.meeting import between_reading_and_writing
+from tests.shop import Shop
 from tests.world import World
 
 

@@ -23,7 +23,7 @@ from ledger.services import authority, effects, facts, handoffs, identity, verif
 from ledger.services.facts import Part
 from tests.api.conftest import Http, claim_body, commit_body, start_body
 from tests.documents import SCHEMA, STATE, TRANSITIONS
-from tests.engine.shop import Shop, register
+from tests.shop import Shop, register
 from tests.world import EVERYTHING, World
 
 TEAM = "zebra-team"

@@ -17,8 +17,8 @@ from ledger.services import handoffs, workflows
 from ledger.services import wakes as wake_rows
 from tests.clock import Clock
 from tests.documents import SCHEMA, TRANSITIONS
-from tests.engine.shop import Shop
 from tests.engine.waking import answer, asking, check, claim, commit, pay, replanning, say, timer, wake
+from tests.shop import Shop
 from tests.world import World
 
 ALLOW = ({"tool": "*", "verdict": "allow"},)

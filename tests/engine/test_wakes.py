@@ -18,7 +18,6 @@ from ledger.services import wakes as wake_rows
 from ledger.services.views import run_view
 from tests.clock import Clock
 from tests.documents import SCHEMA, TRANSITIONS
-from tests.engine.shop import Shop, register
 from tests.engine.waking import (
     answer,
     approval,
@@ -33,6 +32,7 @@ from tests.engine.waking import (
     timer,
     wake,
 )
+from tests.shop import Shop, register
 from tests.world import World
 
 

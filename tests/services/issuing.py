@@ -8,7 +8,7 @@ from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import ProposalSpec, Settled, SettleSpec
 from ledger.domain.runs import Status
 from ledger.engine import wakes
-from ledger.models import Effect
+from ledger.models import Effect, EffectReport
 from ledger.services import effects, leases, targets
 from ledger.services.packets import Packet
 from ledger.services.targets import TargetSpec
@@ -60,3 +60,9 @@ def lapse(world: World, clock: Clock, run_id: UUID) -> None:
     """The owner is gone: its lease runs out."""
     clock.shift(61)
     assert leases.lapse(run_id)
+
+
+def reports(world: World, effect: Effect) -> list[tuple[str, str, bool]]:
+    """What was told of an effect: kind, answer, and whether it counted."""
+    rows = EffectReport.objects.of(world.tenant).filter(effect=effect).order_by("ordinal")
+    return list(rows.values_list("kind", "answer", "counted"))

@@ -13,12 +13,12 @@ from ledger.domain.effects import EffectState, LookAnswer
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller
 from ledger.domain.runs import Status
-from ledger.models import EffectReport, Permit
+from ledger.models import Permit
 from ledger.services import effects, facts, leases, verify
 from ledger.services.effects import Looked
 from tests.clock import Clock
 from tests.meeting import race
-from tests.services.issuing import DONE, PAY, issuing, lapse, opened, paying, state
+from tests.services.issuing import DONE, PAY, issuing, lapse, opened, paying, reports, state
 from tests.world import World
 
 pytestmark = pytest.mark.postgres_only
@@ -27,11 +27,6 @@ pytestmark = pytest.mark.postgres_only
 @pytest.fixture
 def open_world(world: World) -> World:
     return opened(world)
-
-
-def reports(world: World, effect: Any) -> list[tuple[str, str, bool]]:
-    rows = EffectReport.objects.of(world.tenant).filter(effect=effect).order_by("ordinal")
-    return list(rows.values_list("kind", "answer", "counted"))
 
 
 def test_a_settle_that_wins_against_the_lapse_counts(open_world: World, clock: Clock) -> None:

@@ -12,14 +12,14 @@ from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import EffectState, ProposalSpec, Settled, SettleSpec
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Fence, Status
-from ledger.models import Checkpoint, Effect, EffectReport, Grant, JournalEntry, Permit
+from ledger.models import Checkpoint, Effect, Grant, JournalEntry, Permit
 from ledger.services import effects, targets, verify, writer
 from ledger.services.drafts import run_draft
 from ledger.services.packets import Packet
 from ledger.services.views import run_view
 from tests.clock import Clock
 from tests.documents import REQUEST
-from tests.services.issuing import ANYTHING, DONE, PAY, issuing, lapse, opened, paying, reclaim, state
+from tests.services.issuing import ANYTHING, DONE, PAY, issuing, lapse, opened, paying, reclaim, reports, state
 from tests.world import World
 
 
@@ -30,11 +30,6 @@ def open_world(world: World) -> World:
 
 def entries(world: World, run_id: UUID) -> int:
     return JournalEntry.objects.of(world.tenant).filter(stream_id=run_id).count()
-
-
-def reports(world: World, effect: Effect) -> list[tuple[str, str, bool]]:
-    rows = EffectReport.objects.of(world.tenant).filter(effect=effect).order_by("ordinal")
-    return list(rows.values_list("kind", "answer", "counted"))
 
 
 # Propose ---------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests import chromium
 from tests.shots import sheet, stage
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     options.to.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    with stage.database(), stage.server() as address:
+    with stage.database(), chromium.served() as address:
         from tests.clock import moved_clock
-        from tests.shots.shop import open_shop
+        from tests.shop import open_shop
 
         with moved_clock() as clock, open_shop() as shop:
             shots = [shot for shot in _staged(clock, shop) if options.only in shot.name]
@@ -64,7 +65,7 @@ def _staged(clock: Any, shop: Any) -> list[Shot]:
 
 def _taken(shots: Iterable[Shot], address: str, folder: Path) -> list[str]:
     faults: list[str] = []
-    with stage.chromium() as browser:
+    with chromium.chromium() as browser:
         for theme in stage.THEMES:
             for width in stage.WIDTHS:
                 context = stage.window(browser, address, theme, width)

@@ -14,8 +14,8 @@ from ledger.engine import reconcile
 from ledger.services import effects, handoffs, leases
 from ledger.services.effects import Looked
 from tests.clock import Clock
+from tests.shop import Shop
 from tests.shots.house import House
-from tests.shots.shop import Shop
 
 HOUR = 3_600
 WORST = "<img src=x onerror=alert(1)> {{ 7|add:7 }} " + "W" * 180 + " \u202egnp.exe\u0007 ภาษาไทย مرحبا"

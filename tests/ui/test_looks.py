@@ -14,7 +14,7 @@ from approvals.services.cards import Seen
 from approvals.views.cards import diff
 from ledger.models import Observation
 from tests.clock import Clock
-from tests.engine.shop import Shop, open_shop, register
+from tests.shop import Shop, open_shop, register
 from tests.ui.asking import address, ask, client_of, decide, form_of, votes
 from tests.world import World
 

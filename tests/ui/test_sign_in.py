@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -30,6 +32,20 @@ def test_signing_in_takes_the_address_in_any_case_and_leads_to_the_inbox(world: 
 def test_signing_in_never_leads_elsewhere(world: World, way_back: str) -> None:
     form = {"username": world.alice.email, "password": PASSWORD, "next": way_back}
     assert Client().post("/sign-in/", form)["Location"] == "/"
+
+
+def test_signing_in_leads_back_to_where_one_was(world: World) -> None:
+    form = {"username": world.alice.email, "password": PASSWORD, "next": inbox(world)}
+    assert Client().post("/sign-in/", form)["Location"] == inbox(world)
+
+
+def test_a_wrong_password_is_told_without_saying_which_half_was_wrong(world: World) -> None:
+    def answer(email: str) -> str:
+        page = Client().post("/sign-in/", {"username": email, "password": "wrong"}).content.decode()
+        return re.sub(r'(csrfmiddlewaretoken" value)="\w+"', r"\1", page).replace(email, "")
+
+    assert "Please enter a correct" in answer(world.alice.email)
+    assert answer(world.alice.email) == answer("nobody@example.org")
 
 
 def test_a_wrong_password_and_an_inactive_person_get_the_same_answer(world: World) -> None:

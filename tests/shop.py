@@ -1,4 +1,4 @@
-"""A small shop on loopback whose orders have a version that moves, and that can fall silent."""
+"""A small shop on loopback whose orders have versions that move, and that can fall silent."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from uuid import UUID
 
 from ledger.services import targets
@@ -16,14 +17,15 @@ from tests.world import World
 
 
 class Shop(ThreadingHTTPServer):
-    """`version` is every order's ETag, `order` its content; a silent shop answers 503, a held one nothing at all, one
-    that hangs up nothing either, but at once. `asked` counts questions, `most` those at once."""
+    """`version` is the ETag of every order that nobody has put there, `order` its content; a silent shop answers 503, a held one nothing at all,
+    one that hangs up nothing either, but at once. `asked` counts questions, `most` those at once."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         self.version = "1"
         self.order: dict[str, object] = {}
+        self.orders: dict[str, tuple[int, dict[str, Any]]] = {}
         self.silent = self.hangs_up = False
         self.asked = self.present = self.most = 0
         self.goes_on = threading.Event()
@@ -47,6 +49,15 @@ class Shop(ThreadingHTTPServer):
             with self.counting:
                 self.present -= 1
 
+    def put(self, number: str, **fields: Any) -> None:
+        """Write an order of its own: each time it gets the next version."""
+        version, known = self.orders.get(number, (11, {}))
+        self.orders[number] = version + 1, known | fields
+
+    def read(self, number: str) -> tuple[object, dict[str, Any]]:
+        """Version and content of an order."""
+        return self.orders.get(number, (self.version, self.order))
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
@@ -62,9 +73,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer()
 
     def _answer(self) -> None:
-        body = json.dumps(self.server.order).encode()
+        version, fields = self.server.read(self.path.rpartition("/")[2])
+        body = json.dumps(fields).encode()
         self.send_response(503 if self.server.silent else 200)
-        self.send_header("ETag", f'"{self.server.version}"')
+        self.send_header("ETag", f'"{version}"')
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -76,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def open_shop() -> Iterator[Shop]:
-    """A shop for one test."""
+    """A shop, until the end."""
     shop = Shop()
     thread = threading.Thread(target=shop.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
