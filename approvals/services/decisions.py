@@ -1,4 +1,4 @@
-"""The one way in which a person decides. Every page, fragment, bulk act and call of the console's API ends here, and nothing else does."""
+"""The one way in which a person decides. Every page, fragment and call of the console's API ends here, and nothing else does."""
 
 from __future__ import annotations
 

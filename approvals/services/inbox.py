@@ -1,4 +1,4 @@
-"""What waits for one person: one queryset behind list, badge and search."""
+"""What waits for one person: one queryset behind list, badge and what comes next."""
 
 from __future__ import annotations
 

@@ -71,8 +71,8 @@ def _waiting(view: RunView) -> Health | None:
 
 def _waking(view: RunView) -> Health | None:
     wake = view.wake
-    queued = wake is None or (wake.state is WakeState.QUEUED and late(wake.due_at, view.now))
-    return Health.UNCHECKED if queued else None
+    overdue = wake is None or (wake.state is WakeState.QUEUED and late(wake.due_at, view.now))
+    return Health.UNCHECKED if overdue else None
 
 
 def _ready(view: RunView) -> Health | None:

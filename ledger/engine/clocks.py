@@ -41,7 +41,7 @@ class Watch:
     dies="The next process's first look mends what is left.",
 )
 def look(watch: Watch, limit: int) -> None:
-    """Look at the clock once. A jump is logged as an error; after one, whichever way it went between two looks, at most `limit` wakes are mended."""
+    """Look at the clock once. A jump, whichever way, is logged as an error. After one, and at the first look, at most `limit` wakes are mended."""
     jump = watch.jump()
     if jump is not None:
         if abs(jump) <= SUDDEN:

@@ -121,7 +121,7 @@ def _set_active(caller: Caller, user: User, active: bool) -> None:
     with transaction.atomic():
         tenants = sorted(memberships.values_list("tenant_id", flat=True))
         if caller.tenant_id not in tenants:
-            raise LedgerError("not-found", "this person is no member here", "Check the person.")
+            raise LedgerError("not-found", "this person is no member here", "Name a member of this tenant.")
         for tenant_id in tenants:
             locks.tenant_head(tenant_id)
         administration.check(caller)
@@ -138,13 +138,13 @@ def _person_entry(tenant_id: UUID, actor: str, verb: str, user: User, active: bo
     writer.apply(draft.change())
 
 
-@writes(moves="Inserts a team with its group.", twice="The name is taken: `invalid`.")
+@writes(moves="Inserts a team with its group.", twice="The slug is taken: `invalid`.")
 def add_team(caller: Caller, slug: str, name: str) -> TeamProfile:
-    """A team: an auth group named `<tenant>:<slug>`, reached only through its profile."""
+    """A team: an auth group named `<tenant>:<slug>`, reached only through its profile. Raises LedgerError `invalid` when the slug is taken."""
     with administration.act(caller, "team.add") as draft:
         tenant = Tenant.objects.get(pk=caller.tenant_id)
         if TeamProfile.objects.of(tenant).filter(slug=slug).exists():
-            raise LedgerError("invalid", f"there is already a team {slug!r} here", "Choose another name.")
+            raise LedgerError("invalid", f"there is already a team {slug!r} here", "Choose another slug.")
         group = Group.objects.create(name=f"{tenant.slug}:{slug}")
         team = TeamProfile.objects.create(tenant=tenant, name=name, slug=slug, group=group)
         draft.note("team", team.pk, added=True)
@@ -278,7 +278,7 @@ def issue_key(
     Raises LedgerError `invalid` for a scope that it can't have, and where no workflow type is named.
     """
     wanted = check_scopes(scopes, of_person=person is not None)
-    leave = {"scopes": wanted, "workflows": check_workflows(workflows), "emits": check_emits(emits, wanted)}
+    narrowed = {"scopes": wanted, "workflows": check_workflows(workflows), "emits": check_emits(emits, wanted)}
     if (agent_id is None) == (person is None):
         raise LedgerError("invalid", "a key belongs to an agent or to a person", "Name one of them.")
     with administration.act(caller, "key.issue") as draft:
@@ -290,7 +290,7 @@ def issue_key(
             raise LedgerError("not-found", "there is no such active agent or member here", "Check the id.")
         if expires_at is not None and expires_at <= draft.at:
             raise LedgerError("invalid", "the key would have expired already", "Choose a later time.")
-        return _insert_key(draft, label, leave, agent_id, person.pk if person else None, expires_at)
+        return _insert_key(draft, label, narrowed, agent_id, person.pk if person else None, expires_at)
 
 
 @writes(
@@ -307,8 +307,8 @@ def rotate_key(caller: Caller, key_id: UUID, overlap: timedelta = timedelta(0)) 
             draft.move("api_key", key_id, {"revoked_at": None}, expires_at=ends)
         else:
             draft.move("api_key", key_id, {"revoked_at": None}, revoked_at=draft.at)
-        leave = {"scopes": old.scopes, "workflows": old.workflows, "emits": old.emits}
-        return _insert_key(draft, old.label, leave, old.agent_id, old.person_id, old.expires_at)
+        narrowed = {"scopes": old.scopes, "workflows": old.workflows, "emits": old.emits}
+        return _insert_key(draft, old.label, narrowed, old.agent_id, old.person_id, old.expires_at)
 
 
 @writes(moves="Key live → revoked.", twice=REFUSED)

@@ -65,6 +65,12 @@ def test_what_was_cached_of_a_person_counts_for_nothing(people: People) -> None:
     assert alice not in permissions.holders(Verb.APPROVE, people.workflow)
 
 
+def test_a_team_of_a_slug_that_is_taken_is_refused_with_what_to_choose(people: People) -> None:
+    with pytest.raises(LedgerError, match="already a team") as refused:
+        identity.add_team(people.admin, people.team.slug, "Another name")
+    assert (refused.value.code, refused.value.remedy) == ("invalid", "Choose another slug.")
+
+
 def test_who_leaves_the_tenant_loses_teams_and_rights(people: People) -> None:
     identity.leave(people.admin, people.alice)
     assert permissions.teams(people.alice, people.tenant.pk) == []

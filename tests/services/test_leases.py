@@ -16,10 +16,10 @@ from ledger.models import Clearance, Handoff, JournalEntry, Lease, Wake, Worker
 from ledger.services import leases, runs, verify, workflows
 from tests.documents import SCHEMA, STATE, TRANSITIONS
 from tests.meeting import between_reading_and_writing
+from tests.world import World
 
 if TYPE_CHECKING:
     from tests.clock import Clock
-    from tests.world import World
 
 
 def test_a_stale_fence_gives_nothing_back_and_writes_nothing(world: World) -> None:
@@ -32,11 +32,9 @@ def test_a_stale_fence_gives_nothing_back_and_writes_nothing(world: World) -> No
 
 
 def test_a_foreign_tenants_run_is_not_there(world: World) -> None:
-    from tests.world import World as Another
-
     packet = world.claimed_run()
     with pytest.raises(LedgerError) as refused:
-        leases.release(Another().caller, packet.run.id, packet.fence)
+        leases.release(World().caller, packet.run.id, packet.fence)
     assert refused.value.code == "not-found"
 
 

@@ -11,7 +11,6 @@ from tests.storms.ground import Ground
 from tests.storms.report import Failure, Outcome
 
 _SHOWN = 3_000
-SHARDS = 4
 POINTS = 4
 """The kill points that the long column counts: each has the same number of trials."""
 
@@ -32,8 +31,7 @@ def _outcome(storm: str, trials: int, seed: int, command: Sequence[str], **envir
 
 
 def sequences(ground: Ground, trials: int, seed: int = 1) -> Outcome:
-    """So many model-based sequences on PostgreSQL, a quarter in each shard."""
-    trials = max(trials, SHARDS)
+    """So many model-based sequences on PostgreSQL, in the shards of their test."""
     test = "tests/sequences/test_sequences.py"
     drawn = {"SEQUENCES": str(trials), "SEQUENCES_SEED": str(seed), "RESUMEAPP_TEST_DB": "postgres"}
     return _outcome("sequences", trials, seed, ["-m", "pytest", "-q", test, "-n", "2"], **drawn)
