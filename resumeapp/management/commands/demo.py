@@ -44,7 +44,7 @@ class Command(BaseCommand):
         port, sandbox_port = free_ports(options["port"], options["sandbox_port"])
         for wanted, found in ((options["port"], port), (options["sandbox_port"], sandbox_port)):
             if wanted != found:
-                self._say(f"Port {wanted} is taken by another program; using {found}.")
+                self._say(f"Port {wanted} is taken; using {found}.")
         tree = Tree(settings.VAR / "logs", say=self._say)
         try:
             scene = self._start(tree, port, sandbox_port)
