@@ -60,7 +60,7 @@ def read(
     lines = []
     for change in document["changes"]:
         table, _, key = change["object"].partition(":")
-        lines.append(Line(table, key, str(change.get("from", "")), change.get("fields", {})))
+        lines.append(Line(table, key, str(change.get("from") or ""), change.get("fields", {})))
     return Told(document["seq"], document["actor"], document["verb"], tuple(lines), effects, workers or {})
 
 

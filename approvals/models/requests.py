@@ -13,6 +13,7 @@ class ApprovalRequest(Record):
     """What somebody asks leave for. `digest` is that of the current revision."""
 
     RECORD = "approval_request"
+    MACHINE = "state"
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="requests", null=True)

@@ -42,7 +42,8 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An existing row from–to. The whole Change is refused unless the row still has the `expect`ed values."""
+    """An existing row from–to. The whole Change is refused unless the row still has the `expect`ed values, the machine's column among them where
+    the table has one: that is the `from` of its line in the entry."""
 
     table: str
     key: UUID
@@ -63,8 +64,8 @@ class Change:
     """One transaction on one stream.
 
     `expect_seq` is the head's sequence as read (0 opens a stream); `at` the database's clock as read with the facts; `head` the columns of the
-    stream's head row to set; `not_after` the last moment at which this may still happen, by the clock read after the lock; `tenant_seq` the
-    version of the tenant's administration that the rule read, compared again after the lock.
+    stream's head row to set, `head_was` where its machine stood as read; `not_after` the last moment at which this may still happen, by the clock
+    read after the lock; `tenant_seq` the version of the tenant's administration that the rule read, compared again after the lock.
     """
 
     stream: Stream
@@ -78,6 +79,7 @@ class Change:
     not_after: datetime | None = None
     tenant_seq: int | None = None
     notes: tuple[Note, ...] = ()
+    head_was: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

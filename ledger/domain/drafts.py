@@ -28,6 +28,7 @@ class Draft:
     mint: Callable[[], UUID]
     tenant_seq: int | None = None
     not_after: datetime | None = None
+    head_was: Mapping[str, Any] = field(default_factory=dict)
     _head: dict[str, Any] = field(default_factory=dict)
     _inserts: list[Insert] = field(default_factory=list)
     _moves: dict[tuple[str, UUID], Move] = field(default_factory=dict)
@@ -103,4 +104,5 @@ class Draft:
             not_after=self.not_after,
             tenant_seq=self.tenant_seq,
             notes=tuple(self._notes),
+            head_was=self.head_was,
         )

@@ -18,25 +18,35 @@ HEAD_TABLE = {Kind.RUN: "run_head", Kind.TENANT: "tenant_head"}
 
 @dataclass(frozen=True, slots=True)
 class Journalled:
-    """The attributes that a table's rows carry in the journal: `names` all of them, `committed` those that are there as commitments."""
+    """The attributes that a table's rows carry in the journal: `names` all of them, `committed` those that are there as commitments, `machine` the
+    one that says where the row's machine stands, in tables that have one."""
 
     names: frozenset[str]
     committed: frozenset[str] = frozenset()
+    machine: str | None = None
 
 
 def entry(change: Change, journalled: Callable[[str], Journalled]) -> bytes:
-    """The canonical bytes of the change's entry, with every row that it inserts or moves."""
+    """The canonical bytes of the change's entry, with every row that it inserts or moves.
+
+    A line about a row with a machine says `from` where the rule read it to stand, unless it opens the row, and `to` where it stands now, if it moved.
+    Raises ValueError for a move of a row whose machine the rule didn't read.
+    """
     salt = change.stream.salt
     changes: list[dict[str, Any]] = []
     for insert in change.inserts:
-        fields = _fields(insert.row, journalled(insert.table), salt)
-        changes.append(_line(insert.table, row_key(insert.table, insert.row), None, fields))
+        keep = journalled(insert.table)
+        fields = _fields(insert.row, keep, salt)
+        changes.append(_line(f"{insert.table}:{row_key(insert.table, insert.row)}", keep.machine, None, fields))
     for move in change.moves:
-        fields = _fields(move.set, journalled(move.table), salt)
-        changes.append(_line(move.table, move.key, move.expect.get("state"), fields))
+        keep = journalled(move.table)
+        fields = _fields(move.set, keep, salt)
+        changes.append(_line(f"{move.table}:{move.key}", keep.machine, move.expect, fields))
     if change.head:
         table = HEAD_TABLE[change.stream.kind]
-        changes.append(_line(table, change.stream.id, None, _fields(change.head, journalled(table), salt)))
+        keep = journalled(table)
+        read = change.head_was if change.expect_seq else None
+        changes.append(_line(f"{table}:{change.stream.id}", keep.machine, read, _fields(change.head, keep, salt)))
     for note in change.notes:
         changes.append({"object": note.object, "fields": plain(note.fields)})
     return canonical(
@@ -80,12 +90,16 @@ def row_key(table: str, row: Mapping[str, Any]) -> Any:
     return row[ROW_KEYS.get(table, "id")]
 
 
-def _line(table: str, key: Any, before: Any, fields: dict[str, Any]) -> dict[str, Any]:
-    line: dict[str, Any] = {"object": f"{table}:{key}", "fields": fields}
-    if before is not None:
-        line["from"] = plain(before)
-    if "state" in fields:
-        line["to"] = fields["state"]
+def _line(object_: str, machine: str | None, read: Mapping[str, Any] | None, fields: dict[str, Any]) -> dict[str, Any]:
+    line: dict[str, Any] = {"object": object_, "fields": fields}
+    if machine is None:
+        return line
+    if machine not in (fields if read is None else read):
+        raise ValueError(f"{object_}: nothing says where its {machine} stands")
+    if read is not None:
+        line["from"] = plain(read[machine])
+    if machine in fields:
+        line["to"] = fields[machine]
     return line
 
 

@@ -33,6 +33,7 @@ class Grant(Record):
 
     RECORD = "grant"
     COMMITTED = frozenset({"requirement_digest"})
+    MACHINE = "state"
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="grants", null=True)

@@ -44,6 +44,7 @@ class Effect(Record):
 
     RECORD = "effect"
     COMMITTED = frozenset({"call_key", "tool_digest", "resource", "observed_version", "reference"})
+    MACHINE = "state"
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="effects")

@@ -13,6 +13,7 @@ class Handoff(Record):
     """`reason` is a code; what was known is in the decision and reports that it names. `note` is the closer's reason."""
 
     RECORD = "handoff"
+    MACHINE = "state"
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="handoffs")

@@ -112,6 +112,7 @@ class TeamProfile(TenantModel):
 class Agent(Record):
     RECORD = "agent"
     COMMITTED = frozenset({"name"})
+    MACHINE = "active"
 
     id = record_id()
     name = models.CharField(max_length=80)
@@ -132,6 +133,7 @@ class ApiKey(Record):
     RECORD = "api_key"
     UNJOURNALLED = frozenset({"last_used_at", "hash"})
     COMMITTED = frozenset({"label", "emits"})
+    MACHINE = "revoked_at"
 
     id = record_id()
     prefix = models.CharField(max_length=16, unique=True)

@@ -46,6 +46,7 @@ class RunHead(Record):
 
     RECORD = "run_head"
     UNJOURNALLED = frozenset({"salt"})
+    MACHINE = "status"
 
     run = models.OneToOneField(Run, on_delete=models.PROTECT, primary_key=True, related_name="head")
     workflow = models.ForeignKey("ledger.WorkflowType", on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -91,6 +92,7 @@ class Lease(Record):
 
     RECORD = "lease"
     UNJOURNALLED = frozenset({"expires_at", "beaten_at"})
+    MACHINE = "active"
 
     run = models.OneToOneField(Run, on_delete=models.PROTECT, primary_key=True, related_name="lease")
     worker_id = models.UUIDField()
@@ -116,6 +118,7 @@ class TransitionInstance(Record):
     """One opening of a transition: part of every effect's identity."""
 
     RECORD = "transition_instance"
+    MACHINE = "left_at"
 
     id = record_id()
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="instances")
@@ -132,6 +135,7 @@ class Clearance(Record):
     """A positive wake decision's leave to go on: with which transition, versions, tools and targets, until when."""
 
     RECORD = "clearance"
+    MACHINE = "state"
 
     id = record_id()
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="clearances")

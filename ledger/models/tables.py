@@ -47,6 +47,8 @@ class Table:
     """What its rows carry in the journal, as it is or as a commitment."""
     committed: frozenset[str]
     """Those of which only a commitment under the stream's salt enters an entry."""
+    machine: str | None
+    """The column that says where a row's machine stands."""
 
     @property
     def append_only(self) -> bool:
@@ -73,7 +75,13 @@ def tables() -> Mapping[str, Table]:
 def journalled(record: str) -> Journalled:
     """The attributes of a table that its rows carry in the journal."""
     table = tables()[record]
-    return Journalled(table.journalled, table.committed)
+    return Journalled(table.journalled, table.committed, table.machine)
+
+
+def machine(record: str) -> str | None:
+    """The machine's column of a table; None for one without, and for what is no table of the record."""
+    table = tables().get(record)
+    return table.machine if table else None
 
 
 def _table(model: type[Record]) -> Table:
@@ -92,6 +100,7 @@ def _table(model: type[Record]) -> Table:
         defaults={name: column.default for name, column in columns.items()},
         journalled=frozenset(columns) - model.UNJOURNALLED,
         committed=model.COMMITTED,
+        machine=model.MACHINE,
     )
 
 

@@ -13,6 +13,7 @@ class WaitSet(Record):
     """What a run waits for. `internal` names the engine's own waits (back-off, reconcile, ask again)."""
 
     RECORD = "wait_set"
+    MACHINE = "state"
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="waits")
@@ -45,6 +46,7 @@ class WaitMember(Record):
 
     RECORD = "wait_member"
     COMMITTED = frozenset({"event_source", "event_type", "event_subject"})
+    MACHINE = "state"
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="wait_members")

@@ -16,6 +16,7 @@ class Wake(Record):
     something elsewhere in the tenant made void: they are no attempts."""
 
     RECORD = "wake"
+    MACHINE = "state"
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="wakes")

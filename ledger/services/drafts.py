@@ -20,6 +20,7 @@ def run_draft(view: RunView, actor: str, verb: str, *, fresh_authority: bool = F
         actor=actor,
         verb=verb,
         mint=minter(view.now),
+        head_was={"status": view.head.status},
         tenant_seq=view.tenant_seq if fresh_authority else None,
     )
 
@@ -33,4 +34,5 @@ def head_draft(head: Head, now: datetime, actor: str, verb: str) -> Draft:
         actor=actor,
         verb=verb,
         mint=minter(now),
+        head_was={"status": head.status},
     )

@@ -349,6 +349,7 @@ def _insert_key(
         person_id=person_id,
         created_at=draft.at,
         expires_at=expires_at,
+        revoked_at=None,
         **leave,
     )
     return issued

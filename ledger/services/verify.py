@@ -16,8 +16,9 @@ from ledger.domain.canonical import canonical, commit, parse, plain
 from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, checkpoint_digest
 from ledger.domain.errors import LedgerError
 from ledger.domain.journal import Fault, StoredEntry
+from ledger.domain.moves import check_moves
 from ledger.domain.runs import Fence
-from ledger.models.tables import Table, tables
+from ledger.models.tables import Table, machine, tables
 from ledger.services import facts
 from ledger.services.facts import Part, Row
 
@@ -89,7 +90,7 @@ def _run(run_id: UUID, tenant_id: UUID | None) -> Report:
                 f"the head names entry {head['head_seq']}; the chain ends at {seq} or differs",
             )
         )
-    faults += _copies(read.many("entries"))
+    faults += _copies(read.many("entries")) + check_moves(entries, machine)
     faults += _said(run_id, read.row("run"))
     told = journal.replay(entries)
     faults += _unsalted(f"run_head:{run_id}", head, told)
@@ -144,7 +145,7 @@ def _administration(tenant_id: UUID) -> TenantReport:
     faults, digest, seq = journal.check_chain(f"tenant:{tenant_id}", entries)
     if (digest, seq) != (head["head_digest"], head["head_seq"]):
         faults.append(Fault(seq, f"tenant_head:{tenant_id}", "head-differs", f"the chain ends at {seq} or differs"))
-    faults += _copies(read.many("entries"))
+    faults += _copies(read.many("entries")) + check_moves(entries, machine)
     own = [table for table in tables().values() if table.record not in _SKIPPED and not belongs_to_runs(table)]
     rows = {table.record: _of_tenant(table, tenant_id) for table in own}
     told = journal.replay(entries)

@@ -142,6 +142,7 @@ class Scene:
             actor="agent:test",
             verb="test",
             mint=lambda: uid(next(numbers)),
+            head_was={"status": self.status},
         )
 
     def _view(self) -> RunView:

@@ -95,6 +95,37 @@ def test_an_entry_that_was_altered_and_hashed_again_breaks_the_next_link(world: 
     assert [fault.seq for fault in faults if fault.code == "broken-link"] == [3]
 
 
+def _written_anew(world: World, run_id: UUID, seq: int, was: bytes, now: bytes) -> None:
+    """What only somebody with the owner's rights can do: an entry altered, and every link from there to the head made again."""
+    previous = bytes(32)
+    with triggers_off("ledger_journal_entry"):
+        for entry in JournalEntry.objects.of(world.tenant).filter(stream_id=run_id).order_by("seq"):
+            content = bytes(entry.content)
+            assert entry.seq != seq or was in content
+            content = content.replace(was, now) if entry.seq == seq else content
+            previous = link(previous, content)
+            run_sql(
+                "UPDATE ledger_journal_entry SET content = %s, digest = %s WHERE id = %s", content, previous, entry.pk
+            )
+    run_sql("UPDATE ledger_run_head SET head_digest = %s WHERE run_id = %s", previous, _key(run_id))
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "code"),
+    [
+        (b'"from":"ready"', b'"from":"waiting"', "from-differs"),
+        (b'"from":"live"', b'"from":"closed"', "from-differs"),
+        (b'"from":"ready",', b"", "from-missing"),
+        (b'"to":"running"', b'"to":"waiting"', "to-differs"),
+    ],
+)
+def test_a_move_from_where_the_run_never_stood_is_found_though_every_link_was_made_again(
+    world: World, run_id: UUID, was: bytes, now: bytes, code: str
+) -> None:
+    _written_anew(world, run_id, 2, was, now)
+    assert [(fault.seq, fault.code) for fault in verify.run(run_id).faults] == [(2, code)]
+
+
 @pytest.mark.parametrize(("seq", "code"), [(1, "gap"), (3, "gap"), (4, "head-differs")])
 def test_a_deleted_entry_is_missed_wherever_it_stood(world: World, run_id: UUID, seq: int, code: str) -> None:
     with triggers_off("ledger_journal_entry"):

@@ -45,6 +45,7 @@ def _change(world: World, run_id: UUID, **over: Any) -> Change:
         "actor": "system:test",
         "verb": "test.write",
         "head": {"moved_at": now},
+        "head_was": {"status": head.status},
         "inserts": (Insert("body", row),),
     }
     return Change(**{**values, **over})
@@ -126,7 +127,9 @@ def test_no_changes_are_no_statement(world: World) -> None:
 def test_an_unknown_column_is_a_fault_of_ours_and_is_said_aloud(world: World) -> None:
     run_id = world.start_run()
     with pytest.raises(ValueError, match="no columns"):
-        writer.apply(_change(world, run_id, inserts=(Insert("wake", {"id": uuid4(), "nonsense": 1}),)))
+        writer.apply(
+            _change(world, run_id, inserts=(Insert("wake", {"id": uuid4(), "state": "queued", "nonsense": 1}),))
+        )
 
 
 def test_each_change_adds_one_entry_that_lists_its_rows(world: World) -> None:

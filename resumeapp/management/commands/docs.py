@@ -19,6 +19,7 @@ import ledger.engine
 import ledger.services
 from ledger.domain import authority, effects, handoffs, runs, waits, wakes
 from ledger.domain.machines import Machine
+from ledger.models.tables import tables
 from ledger.services.contracts import Contract, contracts
 from resumeapp.settings import env
 
@@ -44,6 +45,15 @@ MACHINES: Final[Sequence[tuple[str, Machine[Any], str]]] = (
     ("Grant", authority.GRANT, "Leave for one subject. A used one covers further attempts until its use-by."),
     ("Request", approvals.domain.requests.MACHINE, "A revision opens when the subject or what policy requires moved."),
 )
+
+IN_THE_JOURNAL: Final = """## In the journal
+Each line of an entry is about one row. Where the row has a machine, the line says `from` where the rule that wrote it had read it to stand, also
+where it stays there, and `to` where it stands now, where that was set. A row that is opened comes from nowhere: its line has no `from`. What else
+moves in a row (a run's intent and fence, an effect's dispute) stands among the `fields` as it is now; what it was is in the entries before.
+Verification replays a chain and names every line whose `from` isn't where the entries before it left the row (`from-differs`, `from-missing`), and
+every one whose `to` isn't what it sets (`to-differs`).
+
+These are the columns that say where a row stands:"""
 
 ELSEWHERE: Final = {
     "RESUMEAPP_VAR": "`var` beside `manage.py`",
@@ -71,6 +81,9 @@ def state_machines(_: str) -> str:
         ]
         parts.append(table(("state", "event", "leads to"), rows))
         parts.append("Final: " + ", ".join(f"`{state}`" for state in machine.table if state in machine.final) + ".")
+    parts.append(IN_THE_JOURNAL)
+    columns = ((f"`{record}`", f"`{one.machine}`") for record, one in sorted(tables().items()) if one.machine)
+    parts.append(table(("table", "column"), columns))
     return "\n\n".join(parts) + "\n"
 
 
