@@ -13,10 +13,11 @@ from approvals.domain.quorum import Groups, counts, missing, reached
 from approvals.domain.requests import EFFECT, Choice, RequestRow, RequestState, RevisionRow, VoteRow
 from ledger.domain import effects, waits
 from ledger.domain.authority import Requirement, Rule, Verdict, give_grant, requirement
-from ledger.domain.canonical import Body, check_text
+from ledger.domain.canonical import Body, check_text, digest
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectState, WithdrawCause
 from ledger.domain.errors import LedgerError
+from ledger.domain.journal import committed
 from ledger.domain.views import RunView
 from ledger.domain.waits import MemberKind, MemberState, Outcome
 
@@ -254,12 +255,18 @@ def _insert_vote(draft: Draft, asked: Asked, ballot: Ballot, reason: Body | None
         choice=ballot.choice,
         reason_body_id=reason.id if reason else None,
         reason_commitment=reason.commitment if reason else None,
-        receipt_digest=ballot.receipt.digest,
+        receipt_digest=_receipt(ballot.receipt, draft.stream.salt),
         renderer=ballot.receipt.renderer,
         groups=groups,
         entry_point=ballot.entry_point,
         voted_at=draft.at,
     )
+
+
+def _receipt(receipt: Receipt, salt: bytes | None) -> bytes:
+    """What the record keeps of a card's digest. That was made when the card was shown, before the run was read to be written to, over texts that
+    could be guessed; under the salt of the run's stream nobody can."""
+    return digest("vote-receipt/1", {"card": committed(receipt.digest.hex(), salt)})
 
 
 def end_effect(draft: Draft, view: RunView, effect_id: UUID, cause: WithdrawCause, outcome: Outcome) -> None:

@@ -82,12 +82,14 @@ class Press:
             values[f"salt{number}"] = fresh.hex()
             values[f"commitment{number}"] = commitments[-1].hex()
         run_id = ids[self.number[self.golden.run_id]]
-        self._checkpoints(values, run_id, ids, commitments)
-        self._effects(values, ids, commitments)
+        self._checkpoints(values, run_id, ids, commitments, of_run)
+        self._effects(values, ids, commitments, of_run)
         self._texts(values, of_run)
         return Stamp(run_id, values, contents, self._entries(values))
 
-    def _checkpoints(self, values: Values, run_id: UUID, ids: list[UUID], commitments: list[bytes]) -> None:
+    def _checkpoints(
+        self, values: Values, run_id: UUID, ids: list[UUID], commitments: list[bytes], of_run: bytes
+    ) -> None:
         previous = bytes(32)
         for row in self.checkpoints:
             fields = CheckpointFields(
@@ -104,17 +106,17 @@ class Press:
                 state_commitment=commitments[self.of_commitment[row["state_commitment"]]],
                 artifacts=tuple(row["artifacts"]),
             )
-            previous = checkpoint_digest(fields)
+            previous = checkpoint_digest(fields, of_run)
             _digest(values, f"checkpoint{row['seq']}", previous)
 
-    def _effects(self, values: Values, ids: list[UUID], commitments: list[bytes]) -> None:
+    def _effects(self, values: Values, ids: list[UUID], commitments: list[bytes], of_run: bytes) -> None:
         for number, effect in enumerate(self.effects):
             lineage, instance = ids[self.number[effect.lineage_id]], ids[self.number[effect.opened_instance_id]]
             key = effect_key(self.golden.tenant_id, lineage, instance, effect.name)
             request = commitments[self.of_commitment[effect.request_commitment]]
             subject = replace(subject_of(effect, self.targets[effect.target_id]), key=key, request_commitment=request)
             values[f"key{number}"] = key
-            _digest(values, f"subject{number}", subject_digest(subject))
+            _digest(values, f"subject{number}", subject_digest(subject, of_run))
 
     def _texts(self, values: Values, salt: bytes) -> None:
         """What entries say of texts under the copy's salt. Last: a text may name any other value."""

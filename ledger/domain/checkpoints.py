@@ -10,6 +10,7 @@ from uuid import UUID
 
 from ledger.domain.canonical import digest
 from ledger.domain.drafts import Draft
+from ledger.domain.journal import committed
 from ledger.domain.runs import Fence
 
 
@@ -40,10 +41,15 @@ class CheckpointFields:
     artifacts: tuple[str, ...] = ()
 
 
-def checkpoint_digest(fields: CheckpointFields) -> bytes:
-    """SHA-256 over every field of a checkpoint; 32 bytes."""
+def checkpoint_digest(fields: CheckpointFields, salt: bytes | None) -> bytes:
+    """SHA-256 over every field of a checkpoint, its texts as the journal has them: commitments under the salt of the run's stream. 32 bytes."""
+    return committed_digest(fields, committed(fields.code_version, salt), committed(list(fields.artifacts), salt))
+
+
+def committed_digest(fields: CheckpointFields, code: str | None, artifacts: str | None) -> bytes:
+    """The same from the commitments of its texts as an entry has them: for a checkpoint whose run's salt is erased."""
     return digest(
-        "checkpoint/1",
+        "checkpoint/2",
         {
             "run": fields.run_id,
             "seq": fields.seq,
@@ -53,10 +59,10 @@ def checkpoint_digest(fields: CheckpointFields) -> bytes:
             "next": fields.next_transition,
             "instance": fields.instance_id,
             "schema": fields.version,
-            "code": fields.code_version,
+            "code": code,
             "fence": str(fields.fence),
             "state": fields.state_commitment,
-            "artifacts": list(fields.artifacts),
+            "artifacts": artifacts,
         },
     )
 
@@ -100,7 +106,7 @@ def insert_checkpoint(
     note_id: UUID | None = None,
 ) -> bytes:
     """Write a checkpoint and make it the head's; `note_id` is the body that says why the run ended with it. Answers its digest."""
-    digest_ = checkpoint_digest(fields)
+    digest_ = checkpoint_digest(fields, draft.stream.salt)
     draft.insert(
         "checkpoint",
         id=draft.mint(),

@@ -72,13 +72,13 @@ class Gathered:
         return self.view.tenant_seq
 
     def digest(self) -> bytes:
-        """SHA-256 over everything that the decision was made of."""
+        """SHA-256 over everything that the decision was made of, texts as the journal has them: commitments under the salt of the run's stream."""
         return digest(
-            "wake-facts/1",
+            "wake-facts/2",
             {
                 "head_seq": self.head_seq,
                 "tenant_seq": self.tenant_seq,
-                "checks": [[c.name, str(c.answer), c.reason, c.recorded, c.observed, c.subject] for c in self.checks],
+                "checks": [wakes.hashed(check, self.view.head.salt) for check in self.checks],
                 "intent": str(self.facts.intent),
                 "on_conflict": [self.facts.on_conflict, self.facts.replan_to],
                 "asks": self.facts.asks,
@@ -157,7 +157,7 @@ def _record(draft: Draft, view: RunView, gathered: Gathered, decided: Decided, d
         instance_id=view.head.instance_id,
         decided_at=draft.at,
     )
-    for ordinal, check in enumerate(gathered.checks):
+    for ordinal, check in enumerate(map(wakes.kept, gathered.checks)):
         draft.insert(
             "wake_check",
             id=draft.mint(),
@@ -165,11 +165,11 @@ def _record(draft: Draft, view: RunView, gathered: Gathered, decided: Decided, d
             decision_id=decision_id,
             ordinal=ordinal,
             name=check.name,
-            subject=check.subject[:200],
+            subject=check.subject,
             answer=check.answer,
-            reason=check.reason[:40],
-            recorded=check.recorded[:300],
-            observed=check.observed[:300],
+            reason=check.reason,
+            recorded=check.recorded,
+            observed=check.observed,
         )
     draft.move(
         "wake",
@@ -275,7 +275,7 @@ def _renewed(opening: Opening, effect: EffectRow, seen: Mapping[UUID, UUID]) -> 
         effect,
         observation_id=seen[effect.id],
         observed_version=version,
-        subject_digest=effects.subject_digest(subject),
+        subject_digest=effects.subject_digest(subject, opening.draft.stream.salt),
     )
     opening.draft.move(
         "effect",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from ledger.domain.drafts import Draft
+from ledger.domain.journal import committed
 from ledger.domain.machines import Machine
 
 if TYPE_CHECKING:
@@ -76,6 +77,24 @@ class Check:
     def code(self) -> str:
         """The check with its reason, as decisions and handoffs name it."""
         return f"{self.name}:{self.reason}"
+
+
+def kept(check: Check) -> Check:
+    """A check as the record keeps it: so much of each text as its column takes."""
+    return replace(
+        check,
+        subject=check.subject[:200],
+        reason=check.reason[:40],
+        recorded=check.recorded[:300],
+        observed=check.observed[:300],
+    )
+
+
+def hashed(check: Check, salt: bytes | None) -> list[str | None]:
+    """A check as the digest of its decision's facts covers it: with its texts as entries have them."""
+    row = kept(check)
+    texts = (committed(text, salt) for text in (row.recorded, row.observed, row.subject))
+    return [row.name, str(row.answer), row.reason, *texts]
 
 
 @dataclass(frozen=True, slots=True)

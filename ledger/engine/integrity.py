@@ -41,7 +41,9 @@ def fields(row: Row) -> CheckpointFields:
 def _checkpoint(head: Head, checkpoint: Row | None, state: Row | None) -> str:
     if checkpoint is None:
         return "checkpoint_missing"
-    if checkpoint_digest(fields(checkpoint)) != checkpoint["digest"] or checkpoint["digest"] != head.checkpoint_digest:
+    if checkpoint_digest(fields(checkpoint), head.salt) != checkpoint["digest"]:
+        return "checkpoint_differs"
+    if checkpoint["digest"] != head.checkpoint_digest:
         return "checkpoint_differs"
     if state is None or state["erased_at"] is not None:
         return "state_missing"

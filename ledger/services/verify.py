@@ -13,7 +13,7 @@ from uuid import UUID
 
 from ledger.domain import journal
 from ledger.domain.canonical import canonical, commit, parse, plain
-from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, checkpoint_digest
+from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, checkpoint_digest, committed_digest
 from ledger.domain.errors import LedgerError
 from ledger.domain.journal import Fault, StoredEntry
 from ledger.domain.moves import check_moves
@@ -95,7 +95,9 @@ def _run(run_id: UUID, tenant_id: UUID | None) -> Report:
     told = journal.replay(entries)
     faults += _unsalted(f"run_head:{run_id}", head, told)
     rows, row_faults = _rows(run_id, told, head["salt"])
-    return Report(run_id, len(entries), rows, faults + row_faults + _checkpoints(run_id) + _bodies(told))
+    return Report(
+        run_id, len(entries), rows, faults + row_faults + _checkpoints(run_id, told, head["salt"]) + _bodies(told)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +297,8 @@ def _journalled(table: Table, column: str, value: Any, salt: bytes | None) -> An
 _HEAD_OWN = frozenset({"head_seq", "head_digest"})
 
 
-def _checkpoints(run_id: UUID) -> list[Fault]:
+def _checkpoints(run_id: UUID, told: Mapping[str, Mapping[str, Any]], salt: bytes | None) -> list[Fault]:
+    """Each hashes to its digest and names the one before. Under an erased salt its texts are what its entry has of them."""
     faults = []
     previous = bytes(32)
     for row in facts.read(rows=Part("checkpoint", "t.run_id = %s", (run_id,), many=True, order="t.seq")).many("rows"):
@@ -313,7 +316,9 @@ def _checkpoints(run_id: UUID) -> list[Fault]:
             state_commitment=row["state_commitment"],
             artifacts=tuple(row["artifacts"]),
         )
-        if checkpoint_digest(fields) != row["digest"]:
+        said = told.get(f"checkpoint:{row['id']}", {})
+        erased = committed_digest(fields, said.get("code_version"), said.get("artifacts"))
+        if (erased if salt is None else checkpoint_digest(fields, salt)) != row["digest"]:
             faults.append(
                 Fault(
                     None,

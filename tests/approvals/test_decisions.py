@@ -11,8 +11,10 @@ from django.contrib.auth.models import Permission
 
 from approvals.services import requests
 from approvals.services.cards import card_for
+from ledger.domain.canonical import digest
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Scope, Verb
+from ledger.domain.journal import committed
 from ledger.domain.starts import StartSpec
 from ledger.models import Body, JournalEntry, User
 from ledger.services import grants, identity, keys, runs, verify
@@ -155,7 +157,9 @@ def test_the_vote_keeps_what_was_on_the_screen_and_the_groups_of_the_time(world:
     identity.remove_from_team(world.admin, world.approvers, world.alice)
     (vote,) = ask.votes
     assert (vote.voter_id, vote.choice, vote.revision) == (world.alice.pk, "approve", 1)
-    assert (bytes(vote.receipt_digest), vote.renderer, vote.entry_point) == (b"\x01" * 32, "card/1", "page")
+    card = committed((b"\x01" * 32).hex(), bytes(world.head(ask.run_id).salt))
+    assert bytes(vote.receipt_digest) == digest("vote-receipt/1", {"card": card})
+    assert (vote.renderer, vote.entry_point) == ("card/1", "page")
     assert vote.groups == ["approvers"]
     assert bytes(Body.objects.of(world.tenant).get(pk=vote.reason_body_id).content) == b"checked the order"
 

@@ -28,6 +28,7 @@ from ledger.domain.views import RunRow, RunView
 
 NOW = datetime(2030, 5, 1, 12, tzinfo=UTC)
 FENCE = Fence(0, 7)
+SALT = bytes(range(16))
 STALE = Fence(0, 5)
 REQUEST = b'{"amount_minor":4200,"order":"17"}'
 
@@ -101,7 +102,7 @@ def effect(state: EffectState = EffectState.PROPOSED, at: TargetRow | None = Non
         settled_at=None,
     )
     row = replace(row, **changes)
-    return replace(row, subject_digest=subject_digest(subject_of(row, at or target())))
+    return replace(row, subject_digest=subject_digest(subject_of(row, at or target()), SALT))
 
 
 def permit_row(fence: Fence = FENCE, **changes: Any) -> PermitRow:
@@ -136,7 +137,7 @@ class Scene:
         numbers = count(1000)
         self.view = self._view()
         self.draft = Draft(
-            stream=Stream(Kind.RUN, RUN, TENANT, bytes(16)),
+            stream=Stream(Kind.RUN, RUN, TENANT, SALT),
             expect_seq=9,
             at=NOW,
             actor="agent:test",
@@ -189,7 +190,7 @@ class Scene:
             asks=0,
             moved_at=NOW,
             ended_at=None,
-            salt=bytes(16),
+            salt=SALT,
         )
 
     def _lease(self) -> LeaseRow:

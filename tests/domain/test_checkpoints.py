@@ -73,4 +73,9 @@ OTHERS: dict[str, Any] = {
 @pytest.mark.parametrize("field", OTHERS)
 def test_every_field_of_a_checkpoint_changes_its_digest(field: str) -> None:
     assert set(OTHERS) == set(CheckpointFields.__dataclass_fields__)
-    assert checkpoint_digest(replace(FIELDS, **{field: OTHERS[field]})) != checkpoint_digest(FIELDS)
+    salt = bytes(16)
+    assert checkpoint_digest(replace(FIELDS, **{field: OTHERS[field]}), salt) != checkpoint_digest(FIELDS, salt)
+
+
+def test_one_checkpoint_has_another_digest_under_another_salt() -> None:
+    assert checkpoint_digest(FIELDS, bytes(16)) != checkpoint_digest(FIELDS, b"s" * 16)

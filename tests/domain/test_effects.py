@@ -23,6 +23,7 @@ from tests.domain.effect_facts import (
     FENCE,
     NOW,
     REQUEST,
+    SALT,
     STALE,
     Scene,
     effect,
@@ -44,14 +45,19 @@ def other(value: Any) -> Any:
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Subject)])
 def test_every_field_of_a_subject_changes_its_digest(name: str) -> None:
-    assert subject_digest(replace(SUBJECT, **{name: other(getattr(SUBJECT, name))})) != subject_digest(SUBJECT)
+    changed = replace(SUBJECT, **{name: other(getattr(SUBJECT, name))})
+    assert subject_digest(changed, SALT) != subject_digest(SUBJECT, SALT)
+
+
+def test_one_subject_has_another_digest_under_another_salt() -> None:
+    assert subject_digest(SUBJECT, b"a" * 16) != subject_digest(SUBJECT, SALT)
 
 
 @given(st.lists(st.text(max_size=5), min_size=2, max_size=2, unique=True))
 def test_two_fields_that_swap_their_values_change_the_digest(values: list[str]) -> None:
     one = replace(SUBJECT, tool=values[0], tool_digest=values[1])
     two = replace(SUBJECT, tool=values[1], tool_digest=values[0])
-    assert subject_digest(one) != subject_digest(two)
+    assert subject_digest(one, SALT) != subject_digest(two, SALT)
 
 
 @given(st.uuids(), st.uuids(), st.uuids(), st.text(), st.integers(0, 3))
@@ -135,7 +141,7 @@ def test_a_new_effect_is_bound_to_the_version_that_was_seen() -> None:
     made = propose(scene, replace(SPEC, name="again", resource="order/17"), seen=seen('"v3"'))
     assert (made.state, made.observed_version, made.attempt) == (EffectState.PROPOSED, '"v3"', 0)
     assert scene.inserted("observation")[0]["version"] == '"v3"'
-    assert bytes(made.subject_digest) == subject_digest(effects.subject_of(made, scene.target))
+    assert bytes(made.subject_digest) == subject_digest(effects.subject_of(made, scene.target), SALT)
 
 
 def test_a_difference_names_paths_and_no_values() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid4
@@ -17,7 +19,7 @@ from ledger.domain.effects import EffectState
 from ledger.domain.handoffs import Outcome
 from ledger.domain.identity import ALL, Caller, Emit, Verb
 from ledger.engine import wakes
-from ledger.models import Handoff, JournalEntry
+from ledger.models import Checkpoint, Effect, Handoff, JournalEntry, RunHead, TenantHead, WakeCheck
 from ledger.models.tables import tables
 from ledger.services import authority, effects, facts, handoffs, identity, verify
 from ledger.services.facts import Part
@@ -27,6 +29,8 @@ from tests.shop import Shop, register
 from tests.world import EVERYTHING, World
 
 TEAM = "zebra-team"
+CARD = b"\x01" * 32
+"""The digest of the card that was decided on: whoever guesses all that stood on it can compute it."""
 
 
 @dataclass
@@ -124,7 +128,7 @@ class Told:
 
     def decide_and_emit(self) -> None:
         request = ApprovalRequest.objects.of(self.world.tenant).get(run_id=self.run_id)
-        receipt = Receipt(b"\x01" * 32, self.marks.mark("renderer"))
+        receipt = Receipt(CARD, self.marks.mark("renderer"))
         said = (request.pk, "approve", self.marks.mark("reason"), bytes(request.digest), request.revision)
         decide(self.world.alice, *said, EntryPoint.PAGE, receipt)
         event = {"specversion": "1.0", "id": self.marks.mark("event"), "data": self.marks.mark("data"), **self.event}
@@ -191,3 +195,132 @@ def test_no_text_that_anybody_worded_stands_in_an_entry(told: Told, world: World
 def test_what_stands_there_instead_verifies(told: Told, world: World) -> None:
     assert verify.run(told.run_id).faults == []
     assert verify.tenant(world.tenant.pk).faults == []
+
+
+def _lines(told: Told) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """What the run's entries list: their sequence, the table, and the fields."""
+    for entry in JournalEntry.objects.of(told.world.tenant).filter(stream_id=told.run_id).order_by("seq"):
+        for line in json.loads(bytes(entry.content))["changes"]:
+            yield entry.seq, line["object"].partition(":")[0], line["fields"]
+
+
+def _first(told: Told, table: str) -> tuple[int, dict[str, Any]]:
+    return next((seq, fields) for seq, name, fields in _lines(told) if name == table)
+
+
+def _digest(mark: str, fields: Mapping[str, Any]) -> str:
+    """The record's digests, by nothing of ours."""
+    content = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(f"{mark}\x00{content}".encode()).hexdigest()
+
+
+Stand = Callable[[Mapping[str, Any], str, str], Any]
+"""What stands in a digest for a text: of which line, which column, and the text itself."""
+
+
+def _commitment(line: Mapping[str, Any], column: str, text: str) -> Any:
+    return line[column]
+
+
+def _plain(line: Mapping[str, Any], column: str, text: str) -> Any:
+    return text
+
+
+def _subject(told: Told, stand: Stand) -> dict[str, Any]:
+    _, line = _first(told, "effect")
+    row = Effect.objects.of(told.world.tenant).get(pk=line["id"])
+    return {
+        "tool": line["tool"],
+        "tool_digest": stand(line, "tool_digest", row.tool_digest),
+        "target": "payments",
+        "target_id": line["target_id"],
+        "resource": stand(line, "resource", row.resource),
+        "observed_version": stand(line, "observed_version", row.observed_version),
+        "request": line["request_commitment"],
+        "key": line["key"],
+    }
+
+
+def _facts(told: Told, stand: Stand, tenant_seq: int) -> dict[str, Any]:
+    """Of the first decision, whose run had done nothing twice and was cleared for its one version."""
+    seq, decision = _first(told, "decision")
+    checks = []
+    for _, table, line in _lines(told):
+        if table == "wake_check" and line["decision_id"] == decision["id"]:
+            row = WakeCheck.objects.of(told.world.tenant).get(pk=line["id"])
+            texts = [stand(line, name, getattr(row, name)) for name in ("recorded", "observed", "subject")]
+            checks.append([line["name"], line["answer"], line["reason"], *texts])
+    return {
+        "head_seq": seq - 1,
+        "tenant_seq": tenant_seq,
+        "checks": checks,
+        "intent": "none",
+        "on_conflict": ["ask_again", ""],
+        "asks": 0,
+        "retries": 0,
+        "replans": 0,
+        "versions": ["zoo.1"],
+    }
+
+
+MARKS = ("1", "2")
+"""The versions of each kind of digest that there ever were."""
+
+
+def test_the_subject_of_leave_is_known_by_its_commitments_and_not_by_a_guess_of_its_texts(told: Told) -> None:
+    digests = {
+        fields[column]
+        for _, table, fields in _lines(told)
+        for column in ("subject_digest", "digest")
+        if column in fields and table in {"effect", "grant", "approval_request", "revision"}
+    }
+    assert {_digest(f"effect-subject/{mark}", _subject(told, _plain)) for mark in MARKS}.isdisjoint(digests)
+    assert {_digest("effect-subject/2", _subject(told, _commitment))} == digests
+
+
+def test_the_facts_of_a_decision_are_known_by_their_commitments_and_not_by_a_guess_of_their_texts(told: Told) -> None:
+    _, decision = _first(told, "decision")
+    known = range(1, TenantHead.objects.of(told.world.tenant).get().head_seq + 1)
+    guesses = {_digest(f"wake-facts/{mark}", _facts(told, _plain, seq)) for mark in MARKS for seq in known}
+    assert decision["facts_digest"] not in guesses
+    assert decision["facts_digest"] in {_digest("wake-facts/2", _facts(told, _commitment, seq)) for seq in known}
+
+
+def test_the_card_that_was_decided_on_is_known_under_the_run_s_salt_and_not_by_a_guess_of_what_it_showed(
+    told: Told,
+) -> None:
+    _, vote = _first(told, "vote")
+    salt = RunHead.objects.of(told.world.tenant).get(pk=told.run_id).salt
+    under_salt = hashlib.sha256(bytes(salt) + f'"{CARD.hex()}"'.encode()).hexdigest()
+    guesses = {CARD.hex(), *(_digest(f"vote-receipt/{mark}", {"card": CARD.hex()}) for mark in MARKS)}
+    assert vote["receipt_digest"] not in guesses
+    assert vote["receipt_digest"] == _digest("vote-receipt/1", {"card": under_salt})
+
+
+def _checkpoints(told: Told, mark: str, stand: Stand) -> Iterator[tuple[str, str]]:
+    """The digest of each checkpoint as it stands in its entry, and as this makes it."""
+    for _, table, line in _lines(told):
+        if table != "checkpoint":
+            continue
+        row = Checkpoint.objects.of(told.world.tenant).get(pk=line["id"])
+        fields = {
+            "run": line["run_id"],
+            "seq": line["seq"],
+            "kind": line["kind"],
+            "previous": line["previous_digest"],
+            "last": line["last_transition"],
+            "next": line["next_transition"],
+            "instance": line["instance_id"],
+            "schema": line["version"],
+            "code": stand(line, "code_version", row.code_version),
+            "fence": f"{line['fence_epoch']}.{line['fence_count']}",
+            "state": line["state_commitment"],
+            "artifacts": stand(line, "artifacts", row.artifacts),
+        }
+        yield line["digest"], _digest(mark, fields)
+
+
+def test_a_checkpoint_is_known_by_its_commitments_and_not_by_a_guess_of_the_code_that_made_it(told: Told) -> None:
+    for mark in ("checkpoint/1", "checkpoint/2"):
+        assert [stands for stands, made in _checkpoints(told, mark, _plain) if stands == made] == []
+    assert all(stands == made for stands, made in _checkpoints(told, "checkpoint/2", _commitment))

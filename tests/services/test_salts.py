@@ -136,7 +136,7 @@ def test_a_forged_name_of_an_agent_is_found(world: World) -> None:
 
 def test_another_salt_is_found(run_id: UUID) -> None:
     run_sql("UPDATE ledger_run_head SET salt = %s WHERE run_id = %s", bytes(16), key_of(run_id))
-    assert codes(run_id) == {"row-differs"}
+    assert codes(run_id) == {"row-differs", "checkpoint-differs"}
 
 
 # What was erased ------------------------------------------------------------------------------
@@ -146,7 +146,8 @@ def test_a_run_whose_salt_and_texts_were_erased_still_verifies(world: World, run
     erase(run_id)
     run_sql("UPDATE ledger_effect SET resource = '', tool_digest = '' WHERE run_id = %s", key_of(run_id))
     with triggers_off("ledger_checkpoint"):
-        run_sql("UPDATE ledger_checkpoint SET idempotency_key = NULL WHERE run_id = %s", key_of(run_id))
+        gone = "idempotency_key = NULL, code_version = ''"
+        run_sql(f"UPDATE ledger_checkpoint SET {gone} WHERE run_id = %s", key_of(run_id))
     assert verify.run(run_id).faults == [] and world.head(run_id).salt is None
 
 

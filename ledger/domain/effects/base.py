@@ -12,6 +12,7 @@ from uuid import UUID
 
 from ledger.domain.canonical import digest
 from ledger.domain.drafts import Draft
+from ledger.domain.journal import committed
 from ledger.domain.machines import Machine
 from ledger.domain.runs import Fence
 
@@ -249,17 +250,17 @@ class Subject:
     key: str
 
 
-def subject_digest(subject: Subject) -> bytes:
-    """SHA-256 over every field of a subject; 32 bytes."""
+def subject_digest(subject: Subject, salt: bytes | None) -> bytes:
+    """SHA-256 over every field of a subject, its texts as the journal has them: commitments under the salt of the run's stream. 32 bytes."""
     return digest(
-        "effect-subject/1",
+        "effect-subject/2",
         {
             "tool": subject.tool,
-            "tool_digest": subject.tool_digest,
+            "tool_digest": committed(subject.tool_digest, salt),
             "target": subject.target,
             "target_id": subject.target_id,
-            "resource": subject.resource,
-            "observed_version": subject.observed_version,
+            "resource": committed(subject.resource, salt),
+            "observed_version": committed(subject.observed_version, salt),
             "request": subject.request_commitment,
             "key": subject.key,
         },

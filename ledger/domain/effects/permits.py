@@ -85,7 +85,7 @@ def permit(draft: Draft, view: RunView, effect: EffectRow, ask: PermitAsk) -> tu
     _check_cleared(view, effect, target)
     check_accounted(view, effect)
     _check_retry(draft, effect, target, ask.last_word)
-    _check_subject(effect, target)
+    _check_subject(effect, target, draft.stream.salt)
     grant_id = _authority(draft, view, effect, ask.doubt)
     _check_observed(draft, view, effect, target, ask)
     draft.before(lease.expires_at)
@@ -211,8 +211,8 @@ def _known_until(effect: EffectRow, target: TargetRow) -> datetime:
     return (effect.first_permit_at or effect.proposed_at) + target.remembers_for
 
 
-def _check_subject(effect: EffectRow, target: TargetRow) -> None:
-    if subject_digest(subject_of(effect, target)) != bytes(effect.subject_digest):
+def _check_subject(effect: EffectRow, target: TargetRow, salt: bytes | None) -> None:
+    if subject_digest(subject_of(effect, target), salt) != bytes(effect.subject_digest):
         raise LedgerError(
             "integrity", "the effect's row doesn't fit its digest", "Verify the run before anything else is done."
         )

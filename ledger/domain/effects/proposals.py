@@ -209,7 +209,7 @@ def _insert(
         request_commitment=request.commitment,
         observation_id=observe(draft, view, observation) if observation else None,
         observed_version=version,
-        subject_digest=subject_digest(subject),
+        subject_digest=subject_digest(subject, draft.stream.salt),
         state=EffectState.PROPOSED,
         cause="",
         disputed=False,
