@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -14,14 +15,17 @@ from django.db import IntegrityError, connection, transaction
 from ledger.domain.canonical import canonical, commit
 from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import ProposalSpec
+from ledger.domain.errors import LedgerError
 from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
-from ledger.models import Event, JournalEntry, TenantHead
+from ledger.engine import wakes
+from ledger.models import Event, Handoff, JournalEntry, TenantHead
 from ledger.models.tables import tables
-from ledger.services import events, verify, writer
+from ledger.services import effects, events, leases, verify, writer
 from ledger.services.drafts import run_draft
 from ledger.services.events import EventSpec
 from ledger.services.views import run_view
 from tests.documents import REQUEST
+from tests.services.issuing import PAY, issuing, opened
 from tests.tamper import run_sql, triggers_off
 from tests.world import World
 
@@ -166,6 +170,31 @@ def test_an_erased_run_goes_on_and_its_new_texts_stand_nowhere_in_the_journal(wo
     writer.apply(draft.change())
     assert told(run_id, "effect", "reference") == ["", None]
     assert verify.run(run_id).faults == []
+
+
+def test_nothing_is_called_on_an_erased_run(world: World) -> None:
+    packet = issuing(opened(world))
+
+    def proposed(name: str) -> UUID:
+        seq = world.head(packet.run.id).checkpoint_seq
+        effects.propose(world.caller, packet.run.id, packet.fence, seq, replace(PAY, name=name), None, name)
+        return world.effect(packet.run.id, name).pk
+
+    before = proposed("before")
+    erase(packet.run.id)
+    for effect_id in (before, proposed("after")):
+        with pytest.raises(LedgerError) as refused:
+            effects.permit(world.caller, effect_id, packet.fence)
+        assert refused.value.code == "integrity"
+
+
+def test_a_checkpoint_of_before_its_run_was_erased_doesn_t_come_out_and_a_person_gets_the_run(world: World) -> None:
+    packet = world.claimed_run()
+    erase(packet.run.id)
+    leases.release(world.caller, packet.run.id, packet.fence)
+    assert str(wakes.run(packet.run.id)) == "hand_off"
+    handoff = Handoff.objects.of(world.tenant).get(run_id=packet.run.id)
+    assert handoff.reason == "integrity:checkpoint_differs"
 
 
 def test_a_salt_that_is_gone_without_an_entry_is_told(world: World, run_id: UUID, event_id: UUID) -> None:
