@@ -78,6 +78,10 @@ def _dispute(check: Checked) -> Phrases:
     return Phrases(f"recorded as {words(check.recorded)}", "newer evidence says otherwise")
 
 
+def _plan(check: Checked) -> Phrases:
+    return Phrases(f"called: {check.recorded}", "more than once each under this plan")
+
+
 _RETRIES = {
     "may_be_tried": "may be tried again",
     "no_keys": "the target knows no keys",
@@ -151,6 +155,7 @@ _PHRASES: Mapping[str, Callable[[Checked], Phrases]] = {
     "deadline": _deadline,
     "effects": _effects,
     "dispute": _dispute,
+    "plan": _plan,
     "retry": _retry,
     "identity": _identity,
     "policy": _policy,

@@ -249,7 +249,7 @@ def _facts(tenant: Tenant, handoff: Handoff) -> tuple[Fact, ...]:
 _WITHOUT = {
     "policy:denied": "Every check is made again. What the policy still denies is withdrawn: the agent is told, and goes on without it.",
     **dict.fromkeys(
-        ("target:moved", "target:moved_unasked"),
+        ("target:moved", "target:moved_unasked", "plan:name_called_twice"),
         "Every check is made again. A call whose target still isn’t as it was is withdrawn: the agent is told, and goes on without it.",
     ),
 }

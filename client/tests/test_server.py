@@ -8,46 +8,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
 import pytest
 from resumeapp_client import Run
 from resumeapp_client.clocks import monotonic
-from resumeapp_client.testing import DIRECTORY, Server, serve
+from resumeapp_client.testing import Server
+from tree import ROOT
 
 pytestmark = pytest.mark.server
-
-ROOT = Path(os.environ.get(DIRECTORY) or Path(__file__).resolve().parents[2])
-LOOKUP = {
-    "by": "key",
-    "path": "/refunds?key={key}",
-    "list": "/refunds",
-    "status": "/status",
-    "answers": {"settled": "applied", "refused": "refused", "in_progress": "in_progress", "pending": "in_progress"},
-    "reference": "/id",
-}
-OBSERVE = {"path": "/orders/{resource}", "strip": "orders/", "version": "etag"}
-
-
-@pytest.fixture(scope="module")
-def payments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    arguments = ["-m", "examples.sandbox", "--port", "0", "--data", str(tmp_path_factory.mktemp("sandbox"))]
-    process = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    yield json.loads(process.stdout.readline())["address"]
-    process.terminate()
-    process.communicate()
-
-
-@pytest.fixture(scope="module")
-def server(payments: str) -> Iterator[Server]:
-    target = {"base_url": payments, "private": True, "call_limit": 5}
-    keyed = {"name": "payments", "keyed": True, "key_retention": 86400, "lookup": LOOKUP, "observe": OBSERVE}
-    wires = {"name": "wires", "keyed": False}
-    with serve(ROOT, targets=[target | keyed, target | wires]) as running:
-        yield running
 
 
 @pytest.fixture

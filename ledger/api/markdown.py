@@ -70,15 +70,22 @@ def _effects(read: Packet) -> str:
             key=lambda each: (each.row.name, str(each.row.id)),
         )
         lines.append(f"\n### {title}\n")
-        lines += [_effect(each) for each in found] or ["None."]
+        lines += [_effect(read, each) for each in found] or ["None."]
     return "\n".join(lines)
 
 
-def _effect(each: EffectFacts) -> str:
+def _effect(read: Packet, each: EffectFacts) -> str:
     row = each.row
     cause = f" ({row.cause})" if row.cause else ""
     reference = f", reference {row.reference!r}" if row.reference else ""
     text = f"- {row.name}: {row.state}{cause}, attempt {row.attempt}, tool {row.tool} at {each.target}, effect {row.id}{reference}"
+    if not read.holds(each):
+        text += ", of an earlier instance"
+    if row.carried_to:
+        text += (
+            f"\n  Called by {row.carried_to} under the plan before this one: don't propose it again. To say that you know of it, accept it by its"
+            f" name; any further act, one of the same content too, needs another name until {row.carried_to} has been left once more."
+        )
     return text if each.result is None else f"{text}\n{fenced(each.result.decode('utf-8', 'replace'), 'json')}"
 
 

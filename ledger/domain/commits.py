@@ -178,9 +178,11 @@ def _give_back(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: 
 def _wait(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withdraw, instance_id: UUID) -> None:
     if commit.next.wait is None:
         raise ValueError("check() lets no wait without its specification pass")
+    named = view.by_name()
+    effects.check_known(view, [named[member.effect] for member in commit.next.wait.members if member.effect in named])
     end_ownership(draft, view)
     to_status(draft, view, "wait", Status.WAITING)
-    waits.open_set(draft, view, commit.next.wait, view.by_name(), ask)
+    waits.open_set(draft, view, commit.next.wait, named, ask)
 
 
 def _end(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withdraw, instance_id: UUID) -> None:

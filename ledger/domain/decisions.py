@@ -47,6 +47,7 @@ SPEAKS: dict[tuple[str, Answer], DecisionKind | str] = {
     ("grant", Answer.CANNOT_TELL): DecisionKind.RETRY_LATER,
     ("retry", Answer.FAIL): DecisionKind.HAND_OFF,
     ("dispute", Answer.FAIL): DecisionKind.HAND_OFF,
+    ("plan", Answer.FAIL): DecisionKind.HAND_OFF,
     ("target", Answer.CHANGED): CONFLICT,
     ("target", Answer.CANNOT_TELL): DecisionKind.RETRY_LATER,
 }
@@ -102,6 +103,12 @@ def _speaks(check: Check, facts: Facts) -> tuple[DecisionKind, str]:
     if kind is DecisionKind.REPLAN and facts.replans >= REPLANS:
         return DecisionKind.HAND_OFF, f"{reason}:replanned_enough"
     return kind, reason
+
+
+def replans(check: Check, facts: Facts) -> bool:
+    """Is this a target that moved, for which the transition declares another plan?"""
+    moved = check.name == "target" and check.answer is Answer.CHANGED
+    return moved and _conflict(check, facts) is DecisionKind.REPLAN
 
 
 def of_person(check: Check, facts: Facts) -> bool:

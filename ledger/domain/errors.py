@@ -40,6 +40,7 @@ STATUS: Mapping[str, int] = {
     "effects-open": 409,
     "effects-unaccounted": 409,
     "effect-differs": 409,
+    "effect-carried": 409,
     "version-exists": 409,
     "target-in-use": 409,
     "event-differs": 409,

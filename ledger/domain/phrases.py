@@ -17,6 +17,7 @@ CHECKS: Mapping[str, str] = {
     "retry": "May be tried again",
     "grant": "Approval still good",
     "target": "Target unchanged",
+    "plan": "Plan can be made anew",
     "dependencies": "Dependencies",
     "scopes": "Scopes of the key",
 }
@@ -32,6 +33,10 @@ HANDOFFS: Mapping[str, str] = {
     "retry:no_keys": "The target knows no keys: only a person may have the call sent once more.",
     "retry:key_forgotten": "The target may have forgotten the key: only a person may have the call sent once more.",
     "retry:asked_and_refused": "Leave for another attempt was asked for and not given.",
+    "plan:name_called_twice": (
+        "What it was about to call has moved, and under this plan a name was called more than once: "
+        "a new plan couldn’t tell what is done from what is still to do."
+    ),
     "code:no_worker_of_old_version": "Only an old version may go on, and no worker of it came.",
 }
 

@@ -86,10 +86,8 @@ class RunView:
         return self.by_name().get(name)
 
     def by_name(self) -> dict[str, EffectRow]:
-        """The effects of the current transition instance by their names: its own before those that a replan only carries past it."""
-        here = [effect for effect in self.effects if effect.instance_id == self.head.instance_id]
-        here.sort(key=lambda effect: effect.carried_to in ("", self.head.transition))
-        return {effect.name: effect for effect in here}
+        """The effects of the current transition instance by their names, which are unique in it."""
+        return {effect.name: effect for effect in self.effects if effect.instance_id == self.head.instance_id}
 
     def handoff_on(self, effect_id: UUID | None) -> HandoffRow | None:
         """The open handoff on an effect that doesn't block the run."""

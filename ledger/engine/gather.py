@@ -5,7 +5,7 @@ Nothing is locked here. Targets are asked only when nothing in the database alre
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -14,7 +14,16 @@ from django.conf import settings
 from ledger.domain import decisions
 from ledger.domain.authority import GrantRow, Requirement, Verdict, grant_of, requirement
 from ledger.domain.checkpoints import accepted_versions
-from ledger.domain.effects import OPEN, EffectRow, EffectState, SeenVersion, barred, callable_next, disputes
+from ledger.domain.effects import (
+    OPEN,
+    EffectRow,
+    EffectState,
+    SeenVersion,
+    barred,
+    callable_next,
+    called_twice,
+    disputes,
+)
 from ledger.domain.handoffs import Outcome as Handed
 from ledger.domain.runs import Intent
 from ledger.domain.transitions import Gathered
@@ -34,7 +43,7 @@ from ledger.domain.wakes import ATTEMPTS, Answer, Check, DecisionKind, WakeRow
 from ledger.engine import integrity, probes
 from ledger.engine.observe import Unseen
 from ledger.engine.probes import Question
-from ledger.services import permissions, ports
+from ledger.services import permissions, plans, ports
 from ledger.services.background import Background, background
 from ledger.services.effects import sighted
 from ledger.services.ids import new_body
@@ -75,13 +84,16 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
     if _worth_asking(checks, decision_facts):
         bound = [effect for effect in ahead if effect.resource and effect.observed_version]
         now = _as_they_are(view, bound)
-        for effect in bound:
-            check = _target(known, effect, wanted[effect.id], now[effect.id], seen)
+        found = {each.id: _target(known, each, wanted[each.id], now[each.id], seen) for each in bound}
+        if twice := _called_twice(known, decision_facts, found.values()):
+            decision_facts = replace(decision_facts, replan_to="")
+            checks.append(_plan(known, twice))
+        for effect_id, check in found.items():
             without = _told(known) and decisions.of_person(check, decision_facts)
             if without:
-                refused[effect.id] = Outcome.WITHDRAWN
+                refused[effect_id] = Outcome.WITHDRAWN
             elif check.reason == "moved":
-                asked[effect.id] = "changed"
+                asked[effect_id] = "changed"
             checks.append(replace(check, answer=Answer.PASS) if without else check)
     fields = integrity.fields(known.checkpoint) if known.checkpoint else None
     own = _own_wait(known)
@@ -327,6 +339,19 @@ def _target(
     reason = "moved" if wanted.verdict is Verdict.APPROVE else decisions.MOVED_UNASKED
     observed = " ".join([answer.version, *(fields or ())])
     return Check("target", Answer.CHANGED, reason, effect.observed_version, observed, str(effect.id))
+
+
+def _called_twice(known: Background, facts: decisions.Facts, targets: Iterable[Check]) -> list[str]:
+    """Names under which the plan that a replan would leave has called more than once."""
+    if not any(decisions.replans(check, facts) for check in targets):
+        return []
+    return called_twice(plans.done(known.view, facts.replan_to))
+
+
+def _plan(known: Background, twice: Sequence[str]) -> Check:
+    """Nobody but a person lets a plan be left that no new one could tell apart from its next round; the agent goes on where it is then."""
+    answer = Answer.PASS if _told(known) else Answer.FAIL
+    return Check("plan", answer, "name_called_twice", ", ".join(twice))
 
 
 def _own_wait(known: Background) -> SetRow | None:

@@ -63,6 +63,10 @@ class Packet:
     wait: WaitFacts | None
     now: datetime
 
+    def holds(self, effect: EffectFacts) -> bool:
+        """Is it of the present transition instance, in which its name is unique?"""
+        return effect.row.instance_id == self.head.instance_id
+
 
 Told = tuple[SetRow, list[MemberRow]]
 
@@ -187,11 +191,9 @@ def _needed(row: Row | None, what: str) -> Row:
 
 
 def _effects(read: Facts, head: Head) -> list[EffectFacts]:
-    """Those of a name that the transition itself uses come after what a replan carries past it: a reader by name finds them."""
     contents = {row["id"]: row["content"] for row in read.many("contents")}
     targets = {row["id"]: row["name"] for row in read.many("targets")}
     rows = [facts.load(EffectRow, row) for row in read.many("effects") if row["run_id"] == head.run_id]
-    rows.sort(key=lambda row: row.carried_to in ("", head.transition))
     return [
         EffectFacts(
             row,

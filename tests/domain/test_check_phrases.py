@@ -25,6 +25,7 @@ TABLE = {
     Check("effects", F, "outcome_unknown", "in_flight"): ("call in flight", "an outcome is unknown"),
     Check("deadline", F, "unreconciled", "2026-11-30T07:42:00+00:00"): ("30 Nov 2026, 07:42 UTC", "passed"),
     Check("dispute", F, "unresolved", "committed"): ("recorded as committed", "newer evidence says otherwise"),
+    Check("plan", F, "name_called_twice", "fee, pay"): ("called: fee, pay", "more than once each under this plan"),
     Check("retry", P, "may_be_tried", "throttled"): ("failed: throttled", "may be tried again"),
     Check("retry", F, "no_keys", "confirmed_absent"): ("failed: confirmed absent", "the target knows no keys"),
     Check("identity", F, "agent_inactive", "active", "inactive"): ("agent and principal active", "agent inactive"),

@@ -178,18 +178,53 @@ def test_handing_over_keeps_the_key_and_moves_proposed_effects_only() -> None:
         )
 
 
-def test_what_a_replan_carried_is_handed_on_until_its_transition_is_left() -> None:
-    for called_in, handed in (("", False), ("elsewhere", True), (Scene(effect()).view.head.transition, False)):
-        scene = Scene(effect(EffectState.COMMITTED, carried_from="assess", carried_to=called_in))
+def test_what_a_replan_carried_is_handed_on_until_one_who_knows_of_it_leaves_its_transition() -> None:
+    here = Scene(effect()).view.head.transition
+    for called_in, count, handed in (
+        ("", FENCE.count, False),
+        ("elsewhere", FENCE.count, True),
+        (here, STALE.count, True),
+        (here, FENCE.count, False),
+    ):
+        scene = Scene(effect(EffectState.COMMITTED, accounted_count=count, carried_from="assess", carried_to=called_in))
         assert bool(effects.hand_over(scene.draft, scene.view, uid(50))) is handed
 
 
-def test_a_name_is_answered_by_the_transitions_own_effect_before_one_that_is_carried_past_it() -> None:
-    scene = Scene(effect(EffectState.COMMITTED, carried_from="assess", carried_to="elsewhere"))
-    own = replace(scene.effect, id=uid(51), carried_from="", carried_to="")
-    assert scene.view.named("pay") == scene.effect
-    for both in ([own, scene.effect], [scene.effect, own]):
-        assert scene.view.but(effects=both).named("pay") == own
+@pytest.mark.parametrize("state", sorted(effects.DONE))
+def test_no_proposal_means_what_a_replan_carried_also_with_the_same_content(state: EffectState) -> None:
+    for count in (STALE.count, FENCE.count):
+        scene = Scene(effect(state, accounted_count=count, carried_from="assess", carried_to="issue"))
+        with pytest.raises(LedgerError) as refused:
+            propose(scene)
+        assert refused.value.code == "effect-carried" and refused.value.facts["carried_to"] == "issue"
+        with pytest.raises(LedgerError) as differs:
+            propose(scene, replace(SPEC, tool_digest="t2"))
+        assert differs.value.code == "effect-differs" and differs.value.remedy == refused.value.remedy
+        assert scene.draft.empty()
+        assert effects.accept(scene.draft, scene.view, scene.effect).accounted_count == FENCE.count
+
+
+def test_a_handed_over_proposal_is_not_called_before_what_a_replan_carried_is_accounted_for() -> None:
+    here = Scene(effect()).view.head.transition
+    before = effect(
+        EffectState.COMMITTED,
+        id=uid(30),
+        name="before",
+        accounted_count=STALE.count,
+        carried_from="assess",
+        carried_to=here,
+    )
+    assert refusal(Scene(effect(accounted_count=STALE.count), others=(before,))) == "effects-unaccounted"
+    scene = Scene(effect(accounted_count=STALE.count), others=(replace(before, accounted_count=FENCE.count),))
+    assert effects.permit(scene.draft, scene.view, scene.effect, scene.ask())[0].attempt == 1
+
+
+def test_a_name_that_stands_for_two_calls_of_a_plan_is_told_whoever_made_them() -> None:
+    first = effects.Done(effect(EffectState.COMMITTED), "assess", "issue")
+    second = effects.Done(effect(EffectState.UNKNOWN, id=uid(51)), "issue", "fees")
+    other = effects.Done(effect(EffectState.COMMITTED, id=uid(52), name="fee"), "assess", "issue")
+    assert effects.called_twice([first, other]) == []
+    assert effects.called_twice([first, other, second]) == ["pay"]
 
 
 def test_what_is_carried_past_a_transition_is_not_asked_of_its_holder() -> None:

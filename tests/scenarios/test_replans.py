@@ -18,6 +18,7 @@ from tests.world import World
 
 FEE: dict[str, Any] = {**PAY, "name": "fee", "request": {**PAY["request"], "amount_minor": 200}}
 ISSUE = {"kind": "go_on", "transition": "issue"}
+AGAIN = {"kind": "give_back", "transition": "assess"}
 FEES = {"kind": "go_on", "transition": "fees"}
 
 
@@ -49,6 +50,11 @@ def release(story: Story) -> None:
     story.post(f"/runs/{story.run_id}/release", {"fence": story.packet["fence"]})
 
 
+def accept(story: Story, name: str = "pay") -> dict[str, Any]:
+    """Say that one knows what became of an effect."""
+    return story.post(f"/runs/{story.run_id}/effects", {"fence": story.packet["fence"], "accept": name})
+
+
 def half_done(story: Story) -> dict[str, Any]:
     """The refund is called, which moves the order, and the fee that rests on the same order isn't; the refund's effect."""
     story.begin("3")
@@ -62,19 +68,24 @@ def half_done(story: Story) -> dict[str, Any]:
 def planned_anew(story: Story, state: str) -> None:
     """The wake plans anew, and the next worker is told what became of the refund."""
     assert story.wake() == "replan"
-    told = story.claim("3")["effects"]
-    assert [(name, each["state"]) for name, each in told.items()] == [("pay", state)]
+    assert carried(story.claim("3")["effects"]) == {"pay": (state, "assess", "issue")}
+
+
+def carried(told: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
+    return {name: (each["state"], each["carried_from"], each["carried_to"]) for name, each in told.items()}
 
 
 def answered(story: Story, pay: dict[str, Any], state: str) -> None:
-    """The same name answers the recorded refund, in this transition and in the one that calls, and gets no second key."""
-    made = story.commit(ISSUE, propose=[PAY, FEE])["effects"]
-    assert (made["pay"]["id"], made["pay"]["key"], made["pay"]["state"]) == (pay["id"], pay["key"], state)
+    """The recorded refund keeps its name and key, in this transition and in the one that calls: the agent takes it, and nothing else has its name."""
+    refused = story.commit(ISSUE, propose=[PAY, FEE], status=409)
+    assert (refused["code"], refused["facts"]["effect"]) == ("effect-carried", pay["id"])
+    assert (accept(story)["key"], accept(story)["state"]) == (pay["key"], state)
+    fee = story.commit(ISSUE, propose=[FEE])["effects"]["fee"]
     told = again(story)
     assert told["pay"]["id"] == pay["id"]
     assert story.permit(pay["id"], status=409)["code"] == "wrong-state"
-    story.post(f"/runs/{story.run_id}/effects", {"fence": story.packet["fence"], "accept": "pay"})
-    fee = made["fee"]
+    assert story.permit(fee["id"], status=409)["code"] == "effects-unaccounted"
+    accept(story)
     assert story.pay(story.permit(fee["id"])["permit"]).status == 201
     story.settle(fee["id"], "committed", reference="r2")
     assert story.commit("complete")["status"] == "completed"
@@ -94,8 +105,9 @@ def test_what_was_accepted_and_is_still_out_is_not_paid_again(story: Story, cloc
     story.settle(pay["id"], "accepted", reference="r1", ask_after_seconds=60)
     release(story)
     planned_anew(story, "in_flight")
-    made = story.commit(ISSUE, propose=[PAY, FEE])["effects"]
-    assert (made["pay"]["id"], made["pay"]["state"]) == (pay["id"], "in_flight")
+    assert story.commit(ISSUE, propose=[PAY, FEE], status=409)["code"] == "effect-carried"
+    assert (accept(story)["id"], accept(story)["state"]) == (pay["id"], "in_flight")
+    story.commit(ISSUE, propose=[FEE])
     assert again(story)["pay"]["id"] == pay["id"]
     assert story.permit(pay["id"], status=409)["code"] == "wrong-state"
     release(story)
@@ -115,7 +127,7 @@ def test_what_nobody_knew_is_looked_up_before_the_plan_is_made_anew(story: Story
         story.sweep()
     told = story.claim("3")["effects"]
     assert story.run()["transition"] == "assess", "planned anew"
-    assert [(name, each["state"]) for name, each in told.items()] == [("pay", "committed")]
+    assert carried(told) == {"pay": ("committed", "assess", "issue")}
     answered(story, pay, "committed")
 
 
@@ -129,8 +141,9 @@ def test_what_an_earlier_transition_of_the_plan_did_is_not_done_again(story: Sto
     story.commit(FEES, propose=[FEE])
     story.move_order(9_000)
     planned_anew(story, "committed")
-    made = story.commit(ISSUE, propose=[PAY])["effects"]["pay"]
-    assert (made["id"], made["key"], made["state"]) == (pay["id"], pay["key"], "committed")
+    assert story.commit(ISSUE, propose=[PAY], status=409)["facts"]["key"] == pay["key"]
+    accept(story)
+    story.commit(ISSUE)
     assert again(story)["pay"]["id"] == pay["id"] and amounts(story) == [1500]
 
 
@@ -142,17 +155,26 @@ def test_another_name_is_refused_until_what_was_done_is_accounted_for(story: Sto
     refused = story.commit(ISSUE, propose=[{**PAY, "name": "refund-again"}], status=409)
     assert refused["code"] == "effects-unaccounted" and refused["facts"]["effects"] == ["pay"]
     other = {**PAY, "request": {**PAY["request"], "amount_minor": 900}}
-    assert story.commit(ISSUE, propose=[other], status=409)["code"] == "effect-differs"
+    told = story.commit(ISSUE, propose=[other], status=409)
+    assert told["code"] == "effect-differs" and "accept it" in told["remedy"] and "another name" in told["remedy"]
 
 
-def test_a_wait_for_leave_for_what_was_done_is_met_by_what_became_of_it(story: Story) -> None:
+def test_a_wait_for_leave_for_what_was_done_is_met_by_what_became_of_it_and_is_leave_for_nothing_else(
+    story: Story, world: World
+) -> None:
     pay = half_done(story)
     story.settle(pay["id"], "committed", reference="r1")
     release(story)
     planned_anew(story, "committed")
-    story.commit(waiting(APPROVAL), propose=[PAY])
-    assert again(story)["pay"]["id"] == pay["id"]
-    assert [each["outcome"] for each in story.packet["wait"]["members"]] == ["committed"]
+    world.policy(({"tool": "payments.*", "verdict": "approve", "group": "approvers"},))
+    assert story.commit(waiting(APPROVAL), status=409)["code"] == "effects-unaccounted"
+    accept(story)
+    other = {**PAY, "name": "other"}
+    story.commit(waiting(APPROVAL), propose=[other])
+    assert story.wake() == "ask_again", "nobody gave leave for the other one"
+    members = story.http.get(f"/runs/{story.run_id}/waits").json()["waits"][1]["members"]
+    assert [(each["effect"], each["outcome"]) for each in members] == [(pay["id"], "committed")]
+    assert amounts(story) == [1500]
 
 
 def test_once_its_transition_has_come_round_again_the_name_is_free(story: Story) -> None:
@@ -160,9 +182,14 @@ def test_once_its_transition_has_come_round_again_the_name_is_free(story: Story)
     story.settle(pay["id"], "committed", reference="r1")
     release(story)
     planned_anew(story, "committed")
-    story.commit(ISSUE, propose=[PAY])
+    story.commit(ISSUE)
     again(story)
-    story.commit({"kind": "give_back", "transition": "assess"})
+    story.commit(AGAIN)
+    assert carried(again(story)) == {"pay": ("committed", "assess", "issue")}, "nobody there said that they knew of it"
+    story.commit(ISSUE)
+    again(story)
+    accept(story)
+    story.commit(AGAIN)
     assert again(story) == {}
     second = story.commit(ISSUE, propose=[PAY])["effects"]["pay"]
     assert second["key"] != pay["key"] and second["state"] == "proposed"
@@ -208,10 +235,8 @@ def test_the_card_of_a_second_call_says_first_that_the_first_was_made(
 ) -> None:
     paid_with_leave(story, world, outcome, **said)
     second = {**PAY, "name": "second"}
-    made = story.commit({"kind": "give_back", "transition": "assess"}, propose=[PAY])
-    assert made["effects"]["pay"]["state"] in ("committed", "in_flight")
-    again(story)
-    story.commit(waiting({**APPROVAL, "effect": "second"}), propose=[PAY, second])
+    assert accept(story)["state"] in ("committed", "in_flight")
+    story.commit(waiting({**APPROVAL, "effect": "second"}), propose=[second])
     card = html.unescape(story.card(world.bob))
     above = card.split('class="card again"')[1].split("</section>")[0]
     assert "It was approved by" in above and told in above

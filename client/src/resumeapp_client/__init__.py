@@ -4,6 +4,7 @@ from resumeapp_client.calls import Accepted, CallFailed, Done, Reply, TargetHttp
 from resumeapp_client.client import Client
 from resumeapp_client.context import Context, Step
 from resumeapp_client.errors import (
+    EffectCarried,
     EffectDenied,
     EffectDiffers,
     EffectEnded,
@@ -33,6 +34,7 @@ __all__ = [
     "Context",
     "Done",
     "Effect",
+    "EffectCarried",
     "EffectDenied",
     "EffectDiffers",
     "EffectEnded",

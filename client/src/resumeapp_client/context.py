@@ -87,14 +87,19 @@ class Context(Generic[S]):
         observes: str | None = None,
         tool_digest: str | None = None,
         on_differs: str = "recorded",
+        on_carried: str = "raise",
     ) -> Effect:
         """Propose an effect under a name that is unique in the transition instance; it is recorded with the next commit or perform.
 
         Where this name is recorded already (this code runs again after a crash) the recorded effect is the answer, and
         with other arguments too, unless `on_differs="raise"`, which raises EffectDiffers with both.
+
+        Where it was called before the run was planned anew (`carried_to` says by which transition), nothing is taken for it unasked: EffectCarried,
+        unless `on_carried="take"` says that this name means the same act under each plan; with other arguments EffectDiffers all the same.
         """
         if on_differs not in ("recorded", "raise"):
             raise ValueError('on_differs is "recorded" or "raise"')
+        _check_on_carried(on_carried)
         self._holding.go_on()
         plain = to_jsonable_python(request, by_alias=True)
         proposal = {"name": name, "tool": tool or f"{target}.{name}", "target": target, "request": plain}
@@ -102,8 +107,11 @@ class Context(Generic[S]):
         proposal |= {} if tool_digest is None else {"tool_digest": tool_digest}
         recorded = self._holding.position.effects.get(name)
         if recorded is not None:
-            if effects.differs(recorded, proposal) and (on_differs == "raise" or name in self._own):
+            strict = on_differs == "raise" or name in self._own or recorded.carried_to
+            if strict and effects.differs(recorded, proposal):
                 raise effects.differing(recorded, proposal)
+            if recorded.carried_to:
+                return self._holding.take(name, on_carried)
             self._holding.taken.add(name)
             return recorded
         self._own.add(name)
@@ -112,15 +120,17 @@ class Context(Generic[S]):
         self._holding.position.effects[name] = effect
         return effect
 
-    def perform(self, effect: Effect | str, call: Call) -> Any:
+    def perform(self, effect: Effect | str, call: Call, *, on_carried: str = "raise") -> Any:
         """Do an effect, at most once: its recorded result where it is committed, else permit, `call(http, permit)`, settle.
 
         Answers the call's result as JSON; what the target showed, where the answer was lost and the call was looked up;
         None where a person said that it was done (see the effect's reference). Raises EffectRejected, EffectDenied, EffectExpired, EffectWithdrawn or
         EffectWrittenOff when it is over without having been done. While its outcome is unknown, or a retry is not due,
-        the run is given back and the ledger's wake decides.
+        the run is given back and the ledger's wake decides. An effect that was called before the run was planned anew raises EffectCarried, unless
+        this execution has taken it: here or in `propose`, by `on_carried="take"`, or by `accept`.
         """
-        return self._holding.perform(_name(effect), call)
+        _check_on_carried(on_carried)
+        return self._holding.perform(_name(effect), call, on_carried)
 
     def withdraw(self, effect: Effect | str) -> Effect:
         """Withdraw a proposed effect. Raises ResumeappError `wrong-state` once it was permitted."""
@@ -128,7 +138,8 @@ class Context(Generic[S]):
         return self._holding.withdraw(_name(effect))
 
     def accept(self, name: str) -> Effect:
-        """Take an effect's recorded outcome although this execution didn't arrive at it (its code no longer proposes it)."""
+        """Take an effect's recorded outcome although this execution didn't arrive at it (its code no longer proposes it); or say that one knows of
+        what was called before the run was planned anew."""
         return self._holding.accept(name)
 
     # -- ends of a transition
@@ -181,6 +192,11 @@ class Context(Generic[S]):
 
     def _declared(self, transition: str) -> str:
         return self._workflow.require(transition).name
+
+
+def _check_on_carried(on_carried: str) -> None:
+    if on_carried not in ("raise", "take"):
+        raise ValueError('on_carried is "raise" or "take"')
 
 
 def _name(effect: Effect | str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from resumeapp_client.errors import (
+    EffectCarried,
     EffectDenied,
     EffectDiffers,
     EffectEnded,
@@ -72,13 +73,36 @@ def result(effect: Effect) -> Any:
     return effect.result
 
 
+_CARRIED = (
+    'Where it is this very act that is planned once more, say so with on_carried="take". For any other act, one of the same content too, '
+    "account for it with ctx.accept(name), and propose under another name."
+)
+
+
+def carried(recorded: Effect) -> EffectCarried:
+    """The error for a name under which a call was made before the run was planned anew."""
+    return EffectCarried(
+        "effect-carried",
+        f"the effect {recorded.name!r} was called by {recorded.carried_to!r} before the run was planned anew, and is {recorded.state}",
+        _CARRIED,
+        facts={
+            "effect": recorded.id,
+            "state": recorded.state,
+            "carried_from": recorded.carried_from,
+            "carried_to": recorded.carried_to,
+        },
+    )
+
+
 def differing(recorded: Effect, proposal: Mapping[str, Any]) -> EffectDiffers:
     """The error that shows both sides."""
     both = ("tool", "target", *_OPTIONAL, "request")
     return EffectDiffers(
         "effect-differs",
         f"the effect {recorded.name!r} is recorded with other content",
-        "Take the recorded effect, or withdraw it and propose under another name.",
+        "Account for the recorded one with ctx.accept(name): it was called before the run was planned anew. Propose under another name."
+        if recorded.carried_to
+        else "Take the recorded effect, or withdraw it and propose under another name.",
         facts={
             "recorded": {name: getattr(recorded, name) for name in both},
             "proposed": {name: proposal.get(name) for name in both},

@@ -36,6 +36,11 @@ class EffectDiffers(ResumeappError):
     """An effect of this name is recorded with other content; `facts` has `recorded` and `proposed`."""
 
 
+class EffectCarried(ResumeappError):
+    """The name stands for a call that was made before the run was planned anew: the code says whether it means that one, or another act; `facts` has
+    `effect`, `state`, `carried_from` and `carried_to`."""
+
+
 class RequestDiffers(ResumeappError):
     """A call was about to send something else than what was permitted. Nothing was sent; the effect failed as not dispatched."""
 
@@ -88,6 +93,7 @@ _BY_CODE: Mapping[str, type[ResumeappError]] = {
     "stale-fence": OwnershipLost,
     "lease-expired": OwnershipLost,
     "effect-differs": EffectDiffers,
+    "effect-carried": EffectCarried,
     "effects-unaccounted": EffectsUnaccounted,
 }
 _OF_A_PROBLEM = frozenset({"type", "title", "status", "code", "detail", "remedy", "facts", "instance"})

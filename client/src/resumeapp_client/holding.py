@@ -67,6 +67,13 @@ class Position:
         """Where a claimed run stands."""
         return cls(packet.run, packet.checkpoint.seq, packet.transition, dict(packet.effects), packet.wait)
 
+    def after(self, done: Committed, transition: str) -> Position:
+        """Where it stands after a commit that kept it: what a new plan brought along goes on until the transition that called it."""
+        along = {
+            name: effect for name, effect in self.effects.items() if effect.carried_to not in ("", self.transition)
+        }
+        return Position(self.run, done.seq, transition, along | done.effects)
+
 
 class Holding:
     """One transition of one held run. Raises ResumeappError, RunGivenBack or RunLost."""
@@ -81,6 +88,7 @@ class Holding:
         self._draining = draining
         self.buffer: dict[str, dict[str, Any]] = {}
         self.taken: set[str] = set()
+        self._known_of: set[str] = set()
         self.http: TargetHttp | None = None
 
     def go_on(self) -> None:
@@ -131,7 +139,14 @@ class Holding:
         self.recorded(name)
         answer = self._write(lambda: self._client.accept(self.held.run_id, self.held.fence, name))
         self.taken.discard(name)
+        self._known_of.add(name)
         return self._known(answer)
+
+    def take(self, name: str, on_carried: str) -> Effect:
+        """An effect that was called before the run was planned anew, where the code says that it means that one. Raises EffectCarried."""
+        if on_carried != "take":
+            raise effects.carried(self.recorded(name))
+        return self.accept(name)
 
     def _propose(self, name: str, proposal: Mapping[str, Any]) -> Effect:
         held, position = self.held, self.position
@@ -163,7 +178,7 @@ class Holding:
                 raise
         self.taken.clear()
         for effect in taken:
-            if effect.state in ("committed", "failed", "written_off"):
+            if effect.carried_to or effect.state in ("committed", "failed", "written_off"):
                 self.accept(effect.name)
             elif effect.state != "withdrawn":
                 self._propose(effect.name, effects.as_proposal(effect))
@@ -199,10 +214,11 @@ class Holding:
 
     # -- effects
 
-    def perform(self, name: str, call: Call) -> Any:
+    def perform(self, name: str, call: Call, on_carried: str = "raise") -> Any:
         """An effect's result: recorded, or of a call under a permit. A call that didn't happen is tried again, after pauses."""
         self.record_proposals()
-        self.recorded(name)
+        if self.recorded(name).carried_to and name not in self._known_of:
+            self.take(name, on_carried)
         self.taken.add(name)
         why = ""
         for turn in range(self.targets.tries):

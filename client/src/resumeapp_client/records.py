@@ -40,7 +40,8 @@ class Run(Record):
 
 
 class Effect(Record):
-    """An effect; `id` is empty while its proposal rides with the coming commit."""
+    """An effect; `id` is empty while its proposal rides with the coming commit. `carried_from` and `carried_to` are the transitions that proposed and
+    called it, where that was under the plan before this one; '' for any other."""
 
     id: str = ""
     name: str
@@ -56,6 +57,8 @@ class Effect(Record):
     disputed: bool = False
     held: str = ""
     accepted: bool = False
+    carried_from: str = ""
+    carried_to: str = ""
     reference: str | None = None
     result: Any = None
     due_at: datetime | None = None
@@ -124,7 +127,8 @@ class WaitSeen(Record):
 
 
 class Packet(Record):
-    """All that a worker needs to go on with a run it claimed."""
+    """All that a worker needs to go on with a run it claimed: `effects` of this transition instance by name, `earlier` those of earlier
+    instances whose outcome is still open."""
 
     run: Run
     fence: str
@@ -137,6 +141,7 @@ class Packet(Record):
     clearance: Clearance | None = None
     decision: dict[str, Any] | None = None
     effects: dict[str, Effect] = Field(default_factory=dict)
+    earlier: list[Effect] = Field(default_factory=list)
     wait: WaitSeen | None = None
 
 

@@ -209,7 +209,7 @@ class Worker:
             if done.status != "running" or done.fence is None or done.transition is None:
                 return
             self._leases.renewed(held, done.fence)
-            position = Position(packet.run, done.seq, done.transition, dict(done.effects))
+            position = position.after(done, done.transition)
             state = step.state
             if self._draining.is_set():
                 raise RunGivenBack("draining")

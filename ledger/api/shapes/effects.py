@@ -107,6 +107,13 @@ class EffectJSON(BaseModel):
     disputed: bool
     held: str = Field(description="After a dispute: the account that a person found to hold, `committed` or `failed`.")
     accepted: bool
+    carried_from: str = Field(
+        description="Of a call of the plan before this one: the transition that proposed it. '' for any other."
+    )
+    carried_to: str = Field(
+        description="Of a call of the plan before this one: the transition that called it. `accept` it by its name, and propose any further act"
+        " under another: the name is taken until a holder who has accepted it leaves that transition again. '' for any other."
+    )
     reference: str
     result: Any
     due_at: str | None
@@ -167,6 +174,8 @@ class Shown(Protocol):
     disputed: bool
     held: str
     accepted: bool
+    carried_from: str
+    carried_to: str
     reference: str
     due_at: datetime | None
     trace: UUID | None
@@ -191,6 +200,8 @@ def effect_json(row: Any, target: str, request: bytes | None, result: bytes | No
         "disputed": shown.disputed,
         "held": shown.held,
         "accepted": shown.accepted,
+        "carried_from": shown.carried_from,
+        "carried_to": shown.carried_to,
         "reference": shown.reference,
         "result": stored(result),
         "due_at": shown.due_at,

@@ -13,7 +13,7 @@ from ledger.api.shapes.checkpoints import ClearanceJSON, StateJSON, clearance_js
 from ledger.api.shapes.effects import EffectJSON, effect_json
 from ledger.api.shapes.runs import RunJSON, claimed_json
 from ledger.domain.leases import Offer
-from ledger.services.packets import Packet, WaitFacts
+from ledger.services.packets import EffectFacts, Packet, WaitFacts
 
 MOST_AT_ONCE = 20
 LONGEST_WAIT = 30
@@ -121,7 +121,10 @@ class PacketJSON(BaseModel):
     checkpoint: PacketCheckpointJSON
     clearance: ClearanceJSON | None
     decision: PacketDecisionJSON | None
-    effects: dict[str, EffectJSON]
+    effects: dict[str, EffectJSON] = Field(description="Those of this transition instance, by name.")
+    earlier: list[EffectJSON] = Field(
+        description="Those of earlier instances that are still in flight or unknown: their names are free again."
+    )
     wait: PacketWaitJSON | None
 
 
@@ -150,12 +153,14 @@ def packet_json(packet: Packet, *, holder: bool) -> dict[str, Any]:
         "clearance": clearance_json(packet.clearance),
         "decision": packet.decision
         and {"decision": packet.decision["decision"], "reasons": packet.decision["reasons"]},
-        "effects": {
-            effect.row.name: effect_json(effect.row, effect.target, effect.request, effect.result)
-            for effect in packet.effects
-        },
+        "effects": {effect.row.name: _effect(effect) for effect in packet.effects if packet.holds(effect)},
+        "earlier": [_effect(effect) for effect in packet.effects if not packet.holds(effect)],
         "wait": packet.wait and _wait(packet.wait),
     }
+
+
+def _effect(effect: EffectFacts) -> dict[str, Any]:
+    return effect_json(effect.row, effect.target, effect.request, effect.result)
 
 
 def _wait(wait: WaitFacts) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from ledger.domain.effects.base import (
     subject_digest,
     subject_of,
 )
+from ledger.domain.effects.carried import Done, called_twice, carry, check_known
 from ledger.domain.effects.looks import Judged, Look, apply_look, begin_replay, horizon, pause, verdict
 from ledger.domain.effects.permits import (
     INCURABLE,
@@ -32,12 +33,10 @@ from ledger.domain.effects.permits import (
     send_to_wake,
 )
 from ledger.domain.effects.proposals import (
-    Done,
     ProposalSpec,
     SeenVersion,
     accept,
     account,
-    carry,
     check_accounted,
     check_closed,
     disputes,
@@ -81,10 +80,12 @@ __all__ = [
     "barred",
     "begin_replay",
     "callable_next",
+    "called_twice",
     "calls_out",
     "carry",
     "check_accounted",
     "check_closed",
+    "check_known",
     "check_spec",
     "disputes",
     "effect_key",

@@ -117,8 +117,8 @@ def effect_key(tenant: UUID, lineage: UUID, instance: UUID, name: str) -> str:
 class EffectRow:
     """An effect as rules read it. `disputed` while accounts of it contradict each other; `held` is the one that a person found to hold.
 
-    `carried_from` and `carried_to` are the transitions that proposed and called what a replan carried along: until the run has left the second
-    again, the effect answers to its name in every instance on the way.
+    `carried_from` and `carried_to` are the transitions that proposed and called what a replan carried along: until a holder who has accounted
+    for it leaves the second again, the name is taken in every instance on the way.
     """
 
     id: UUID

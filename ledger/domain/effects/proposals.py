@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from ledger.domain.effects.base import (
     names,
     subject_digest,
 )
+from ledger.domain.effects.carried import REMEDY, check_own, goes_along
 from ledger.domain.errors import LedgerError
 from ledger.domain.workflows import CODE
 
@@ -72,7 +73,7 @@ def propose(
     """Record an effect under its explicit name, or answer the one that is recorded under it already.
 
     `known` is the stored request of the effect that has this name, `request` the new one with its salt. Raises LedgerError `effect-differs`,
-    `effects-unaccounted`, `target-unknown`, `target-unreachable`, `invalid`.
+    `effect-carried`, `effects-unaccounted`, `target-unknown`, `target-unreachable`, `invalid`.
     """
     _check_names(spec)
     target = view.target(spec.target)
@@ -85,6 +86,7 @@ def propose(
     recorded = view.named(spec.name)
     if recorded is not None:
         _check_same(recorded, spec, target, known)
+        check_own(recorded)
         return account(draft, view, recorded)
     check_accounted(view)
     if spec.resource and target.observe is not None and observation is None:
@@ -127,7 +129,7 @@ def _check_same(recorded: EffectRow, spec: ProposalSpec, target: TargetRow, know
         raise LedgerError(
             "effect-differs",
             f"the effect {recorded.name} is recorded with other content ({', '.join(differs[:5])})",
-            _REMEDY.get(recorded.state, "Take its recorded outcome with accept; another act needs another name."),
+            REMEDY if recorded.carried_to else _REMEDY.get(recorded.state, _ACCEPT),
             effect=str(recorded.id),
             state=str(recorded.state),
             key=recorded.key,
@@ -137,6 +139,7 @@ def _check_same(recorded: EffectRow, spec: ProposalSpec, target: TargetRow, know
         )
 
 
+_ACCEPT = "Take its recorded outcome with accept; another act needs another name."
 _REMEDY = {
     EffectState.PROPOSED: "Perform it as it is recorded, or withdraw it and propose the other act under another name.",
     EffectState.WITHDRAWN: "A withdrawn effect keeps its name: propose the other act under another one.",
@@ -264,8 +267,9 @@ def account(draft: Draft, view: RunView, effect: EffectRow) -> EffectRow:
 
 
 def accept(draft: Draft, view: RunView, effect: EffectRow) -> EffectRow:
-    """Take the recorded outcome of a settled effect as it is. Raises LedgerError `wrong-state` while it has none."""
-    if effect.state not in SETTLED:
+    """Take the recorded outcome of a settled effect as it is, or know of what a replan carried, whatever it is. Raises LedgerError `wrong-state`
+    for any other that has no outcome."""
+    if effect.state not in SETTLED and not effect.carried_to:
         raise LedgerError(
             "wrong-state",
             f"the effect {effect.name} is {effect.state}: it has no outcome to take",
@@ -288,12 +292,15 @@ def unaccounted(view: RunView) -> list[EffectRow]:
 
 
 def check_accounted(view: RunView, effect: EffectRow | None = None) -> None:
-    """Nothing new before everything recorded is accounted for. To perform a recorded effect accounts for it and is always allowed.
+    """Nothing new before everything recorded is accounted for. To perform a recorded effect accounts for it, and is allowed unless a call that a
+    replan carried isn't: it may be the same one.
 
     Raises LedgerError `effects-unaccounted` with their names.
     """
     missing = unaccounted(view)
-    if not missing or effect in missing:
+    if effect in missing:
+        missing = [each for each in missing if each.carried_to and each != effect]
+    if not missing:
         return
     raise LedgerError(
         "effects-unaccounted",
@@ -315,34 +322,12 @@ def withdraw(draft: Draft, view: RunView, effect: EffectRow, cause: WithdrawCaus
 
 
 def hand_over(draft: Draft, view: RunView, instance_id: UUID) -> tuple[EffectRow, ...]:
-    """Give the next instance what is proposed in the present one, and what a replan carried that isn't called from here; their keys stay."""
+    """Give the next instance what belongs to it of the present one; their keys stay."""
     return tuple(
         move(draft, effect, instance_id=instance_id)
         for effect in view.effects
-        if effect.instance_id == view.head.instance_id
-        and (effect.state is EffectState.PROPOSED or effect.carried_to not in ("", view.head.transition))
+        if effect.instance_id == view.head.instance_id and goes_along(view, effect)
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """An effect that the plan which is left has called, with the transitions that proposed and called it."""
-
-    effect: EffectRow
-    proposed_in: str
-    called_in: str
-
-
-def carry(draft: Draft, done: Sequence[Done], instance_id: UUID) -> None:
-    """Take what was done under the plan that is left into the first instance of the new one: the same name answers it there, under its key."""
-    for each in done:
-        move(
-            draft,
-            each.effect,
-            instance_id=instance_id,
-            carried_from=each.effect.carried_from or each.proposed_in,
-            carried_to=each.effect.carried_to or each.called_in,
-        )
 
 
 def disputes(view: RunView) -> list[EffectRow]:

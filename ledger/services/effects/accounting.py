@@ -42,12 +42,13 @@ def withdraw(caller: Caller, effect_id: UUID, fence: Fence) -> EffectFacts:
 
 
 @writes(
-    moves="A settled effect is marked as accounted for by the present holder; its state stays.",
+    moves="A settled effect, or one that a replan carried, is marked as accounted for by the present holder; its state stays.",
     twice=NO_ENTRY,
     dies="It is accounted for under this fence; another holder has to do it again.",
 )
 def accept(caller: Caller, run_id: UUID, name: str, fence: Fence) -> EffectFacts:
-    """The holder takes the recorded outcome of an effect, by its name in the present transition, as it is.
+    """The holder takes the recorded outcome of an effect, by its name in the present transition, as it is; or says that it knows of what a replan
+    carried.
 
     Raises LedgerError `not-found`, `stale-fence`, `wrong-state`.
     """

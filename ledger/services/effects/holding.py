@@ -141,8 +141,8 @@ def withdraw_in(draft: Draft, view: RunView, effect: EffectRow, cause: WithdrawC
 @writes(
     moves="Inserts an effect as proposed, with a checkpoint of its own. One that is recorded under the name is accounted for instead.",
     twice=(
-        "The same key is answered from the row, the same name and content with the recorded effect; other content "
-        "is refused: `key-reused`, `effect-differs`."
+        "The same key is answered from the row, the same name and content with the recorded effect; other content, and what a replan carried, "
+        "is refused: `key-reused`, `effect-differs`, `effect-carried`."
     ),
     dies="The effect is recorded; the next holder has to account for it.",
 )
@@ -158,7 +158,7 @@ def propose(
     """Record an effect outside a full commit: a checkpoint of its own, with the state as it was.
 
     The key first: a repeat is answered with what it made. The name next: what is recorded under it is answered, and accounted for. Raises LedgerError
-    `key-reused`, `stale-fence`, `wrong-sequence`, `effect-differs`, `effects-unaccounted`, `target-unknown`.
+    `key-reused`, `stale-fence`, `wrong-sequence`, `effect-differs`, `effect-carried`, `effects-unaccounted`, `target-unknown`.
     """
     caller.needs(Scope.RUNS_WORK)
     spec = replace(spec, call_key=call_key)
