@@ -112,6 +112,18 @@ def test_it_goes_on_with_a_run_that_is_kept_until_the_transition_that_called_it(
     assert told == known
 
 
+def test_what_is_still_out_of_an_earlier_instance_hides_no_name(bench: Bench) -> None:
+    told: list[str] = []
+
+    def anew(ctx: Context[Refund], s: Refund) -> Step:
+        told.extend(each.state for each in ctx.earlier)
+        propose(ctx)
+        return ctx.complete()
+
+    commit = bench.run(anew, packet("anew", earlier=[effect("in_flight", accepted=True)]), COMMIT)
+    assert told == ["in_flight"] and [each["name"] for each in commit["propose"]] == ["pay"]
+
+
 def test_what_to_do_about_it_is_one_of_two_words(bench: Bench) -> None:
     def anew(ctx: Context[Refund], s: Refund) -> Step:
         with pytest.raises(ValueError, match="on_carried"):

@@ -195,6 +195,24 @@ def test_once_its_transition_has_come_round_again_the_name_is_free(story: Story)
     assert second["key"] != pay["key"] and second["state"] == "proposed"
 
 
+def test_what_is_still_out_of_an_instance_that_was_left_is_told_beside_the_names_of_the_present_one(
+    story: Story,
+) -> None:
+    story.begin("3")
+    story.commit(ISSUE, propose=[PAY])
+    again(story)
+    pay = story.effect()
+    story.pay(story.permit(pay["id"])["permit"])
+    story.settle(pay["id"], "accepted", reference="r1", ask_after_seconds=3_600)
+    story.commit({"kind": "give_back", "transition": "issue"})
+    assert again(story) == {} and [each["id"] for each in story.packet["earlier"]] == [pay["id"]]
+    second = story.commit({"kind": "give_back", "transition": "issue"}, propose=[PAY])["effects"]["pay"]
+    assert again(story)["pay"]["id"] == second["id"] != pay["id"], "neither hides the other"
+    assert [each["id"] for each in story.packet["earlier"]] == [pay["id"]]
+    text = story.http.get(f"/runs/{story.run_id}/resume-packet.md").content.decode()
+    assert text.count("of an earlier instance") == 1
+
+
 @pytest.fixture
 def asked_of_people(world: World) -> None:
     world.policy(({"tool": "payments.*", "verdict": "approve", "group": "approvers"},))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
@@ -52,6 +52,11 @@ class Context(Generic[S]):
     def effects(self) -> Mapping[str, Effect]:
         """The transition instance's effects by name, this execution's proposals included."""
         return self._holding.position.effects
+
+    @property
+    def earlier(self) -> Sequence[Effect]:
+        """Effects of earlier transition instances whose outcome was still open at the claim; their names are free again."""
+        return self._holding.position.earlier
 
     @property
     def waited(self) -> WaitSeen | None:

@@ -61,11 +61,13 @@ class Position:
     transition: str
     effects: dict[str, Effect]
     wait: WaitSeen | None = None
+    earlier: tuple[Effect, ...] = ()
 
     @classmethod
     def of(cls, packet: Packet) -> Position:
         """Where a claimed run stands."""
-        return cls(packet.run, packet.checkpoint.seq, packet.transition, dict(packet.effects), packet.wait)
+        seq, earlier = packet.checkpoint.seq, tuple(packet.earlier)
+        return cls(packet.run, seq, packet.transition, dict(packet.effects), packet.wait, earlier)
 
     def after(self, done: Committed, transition: str) -> Position:
         """Where it stands after a commit that kept it: what a new plan brought along goes on until the transition that called it."""
