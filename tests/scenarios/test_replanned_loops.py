@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ledger.domain.workflows import VersionSpec
+from ledger.models import Handoff
 from ledger.services import workflows
 from tests.documents import SCHEMA
 from tests.scenarios.story import PAY, Story
@@ -142,8 +143,11 @@ def test_what_was_done_in_two_rounds_under_one_name_goes_to_a_person_and_the_age
     assert decided["reasons"][0] == "plan:name_called_twice"
     slug = world.tenant.slug
     operator = client_of(world.charlie)
-    shown = operator.get(f"/t/{slug}/runs/{story.run_id}/").content.decode()
-    assert "called more than once" in shown
+    handed = Handoff.objects.of(world.tenant).get(run_id=story.run_id)
+    for page in (f"runs/{story.run_id}", f"handoffs/{handed.pk}"):
+        shown = operator.get(f"/t/{slug}/{page}/").content.decode()
+        assert "a name was called more than once" in shown
+    assert "is withdrawn: the agent is told, and goes on without it" in shown
     story.close_handoff("wake")
     told = again(story)
     assert [(name, each["state"], each["cause"]) for name, each in told.items()] == [("pay", "withdrawn", "superseded")]
