@@ -9,9 +9,11 @@ import os
 import signal
 import sys
 import time
+from uuid import UUID, uuid4
 
 import time_machine
 from resumeapp_client import Client, Context, Step, Worker, Workflow
+from resumeapp_client.leases import Leases
 
 from tests.scenarios.tasks import Task, note
 
@@ -30,9 +32,15 @@ def send(ctx: Context[Task], s: Task) -> Step:
 
 
 class Agent(Worker):
-    """Works on so many runs and leaves."""
+    """Works on so many runs and leaves; of those that are ready it takes the newest first."""
 
     left = 0
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client, [flow], targets={"notes": os.environ["NOTES"]}, wait_seconds=0, lease_seconds=60)
+        # A claim begins at the worker's id modulo the number of ready runs, up to five.
+        self.id = str(UUID(int=uuid4().int // 60 * 60 + 59))
+        self._leases = Leases(client, self.id, 60)
 
     def beat(self) -> None:
         """Renew the lease now, as its thread does from time to time."""
@@ -47,7 +55,7 @@ class Agent(Worker):
 if __name__ == "__main__":
     act, count, ahead = (sys.argv[1:] + ["1", "0"][len(sys.argv) - 2 :])[:3]
     with Client(os.environ["SERVER"], os.environ["KEY"]) as client:
-        agent = Agent(client, [flow], targets={"notes": os.environ["NOTES"]}, wait_seconds=0, lease_seconds=60)
+        agent = Agent(client)
         agent.left = int(count)
         with time_machine.travel(time.time() + int(ahead), tick=True):
             if act == "register":
