@@ -13,7 +13,7 @@ from approvals.models import Vote
 from approvals.services import standing
 from approvals.services.refusals import denied_before, reasons, refusals
 from approvals.services.wanting import unanswerable, wanted
-from ledger.domain.authority import GrantRow, Requirement, Wanted, grant_of, void_grant
+from ledger.domain.authority import GrantRow, Requirement, Wanted, void_grant
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow
 from ledger.domain.endings import Reason
@@ -43,6 +43,9 @@ _PARTS: Mapping[str, Part] = {
         "t.run_id = h.run_id AND t.number = (SELECT q.revision FROM approvals_request q WHERE q.id = t.request_id)",
         many=True,
     ),
+    "used_grants": Part(
+        "grant", f"t.run_id = h.run_id AND t.state = 'used' AND t.subject_id IN {_OPEN_EFFECTS}", many=True
+    ),
     "granted_revisions": Part("revision", _GRANTED.format("t.number"), many=True),
     "granted_votes": Part("vote", _GRANTED.format("t.revision"), many=True),
     "denied": Part("effect", f"t.id IN (SELECT e.id FROM ledger_effect e WHERE {_DENIED})", many=True),
@@ -64,7 +67,8 @@ class People:
     def ask(self, draft: Draft, view: RunView, ask: Ask) -> Asked:
         """Open a request for an effect, or a new revision of its open or approved one; the same thing asked twice is the one open request.
 
-        A live grant of the effect is voided: it was for what was asked before. What people denied is not asked again under another name:
+        Leave for the effect ends, used or not: it was for what was asked before, and no facts that come back may bring it back against what is
+        answered now. What people denied is not asked again under another name:
         that is denied at once; what the engine asks again, on facts that moved, is not the agent's asking.
         """
         request, before = _current(view, ask.effect.id)
@@ -85,8 +89,7 @@ class People:
             rules.revise(draft, asking, request, before)
             if before is not None and _lost_votes(view, asking, before):
                 carry(draft, view, request, before, _approving(view, request, before))
-        grant = grant_of(view, ask.effect.id)
-        if grant is not None:
+        for grant in _leave(view, ask.effect.id):
             void_grant(draft, grant, ask.reason)
         unchanged = request is not None and _same(request, before, asking)
         return Asked(decide_by=request.decide_by if request is not None and unchanged else asking.closes(draft.at))
@@ -153,6 +156,12 @@ def excluded(view: RunView, before: RevisionRow | None = None) -> frozenset[UUID
 
 def _owners(view: RunView, part: str) -> frozenset[UUID]:
     return frozenset(agent["owner_id"] for agent in view.extras[part] if agent)
+
+
+def _leave(view: RunView, effect_id: UUID) -> list[GrantRow]:
+    """The effect's live grant and its used ones."""
+    used = [load(GrantRow, row) for row in view.extras["used_grants"]]
+    return [grant for grant in (*view.grants, *used) if grant.subject_id == effect_id]
 
 
 def _current(view: RunView, effect_id: UUID) -> tuple[RequestRow | None, RevisionRow | None]:

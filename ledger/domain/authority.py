@@ -49,7 +49,7 @@ GRANT: Machine[GrantState] = Machine(
             "revoke": (GrantState.REVOKED,),
             "void": (GrantState.VOIDED,),
         },
-        GrantState.USED: {"revoke": (GrantState.REVOKED,)},
+        GrantState.USED: {"revoke": (GrantState.REVOKED,), "void": (GrantState.VOIDED,)},
         GrantState.EXPIRED: {},
         GrantState.REVOKED: {},
         GrantState.VOIDED: {},
@@ -268,14 +268,25 @@ def use_grant(draft: Draft, view: RunView, effect: EffectRow, needs: Requirement
         return None
     grant = grant_of(view, effect.id)
     if grant is None:
-        raise LedgerError(
-            "grant-missing", "nobody has approved this effect", "Wait for its approval.", effect=str(effect.id)
-        )
+        raise _no_leave(effect)
     _check_grant(draft, effect, needs, grant, doubt)
     draft.before(grant.use_by)
     if grant.state is GrantState.LIVE:
         draft.move("grant", grant.id, {"state": GrantState.LIVE}, state=GRANT.step(GrantState.LIVE, "use"))
     return grant
+
+
+def _no_leave(effect: EffectRow) -> LedgerError:
+    if not effect.attempt:
+        return LedgerError(
+            "grant-missing", "nobody has approved this effect", "Wait for its approval.", effect=str(effect.id)
+        )
+    return LedgerError(
+        "grant-missing",
+        "the approval of its earlier attempt ended when it was taken back or asked for again, and there is no other",
+        "Go on without another attempt, or wait for an approval of it.",
+        effect=str(effect.id),
+    )
 
 
 def _check_grant(draft: Draft, effect: EffectRow, needs: Requirement, grant: GrantRow, doubt: str) -> None:
@@ -303,9 +314,10 @@ def _check_grant(draft: Draft, effect: EffectRow, needs: Requirement, grant: Gra
 
 
 def void_grant(draft: Draft, grant: GrantRow, cause: str) -> None:
-    """A live grant is no longer good; a used one stays, and covers no further attempt once a new one is given."""
-    if grant.state is GrantState.LIVE:
-        state = GRANT.step(grant.state, "expire" if draft.at >= grant.use_by else "void")
+    """A live grant is no longer good, and a used one covers no further attempt. One that ended before stays as it is."""
+    if grant.state in (GrantState.LIVE, GrantState.USED):
+        late = grant.state is GrantState.LIVE and draft.at >= grant.use_by
+        state = GRANT.step(grant.state, "expire" if late else "void")
         draft.move("grant", grant.id, {"state": grant.state}, state=state, cause=cause, closed_at=draft.at)
 
 

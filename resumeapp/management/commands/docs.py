@@ -42,7 +42,11 @@ MACHINES: Final[Sequence[tuple[str, Machine[Any], str]]] = (
     ("Wait member", waits.MEMBER, "`met` and `closed` carry an outcome where there is one."),
     ("Wake", wakes.MACHINE, "A run has one open wake at most; its attempts are counted before the work."),
     ("Handoff", handoffs.MACHINE, "Opened by the engine; owned and closed by people."),
-    ("Grant", authority.GRANT, "Leave for one subject. A used one covers further attempts until its use-by."),
+    (
+        "Grant",
+        authority.GRANT,
+        "Leave for one subject. A used one covers further attempts until its use-by, or until its effect is asked for again.",
+    ),
     ("Request", approvals.domain.requests.MACHINE, "A revision opens when the subject or what policy requires moved."),
 )
 
