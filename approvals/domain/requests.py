@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
 
+from ledger.domain import waits
 from ledger.domain.authority import Requirement
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow
@@ -149,6 +150,12 @@ def revise(draft: Draft, ask: Asking, request: RequestRow, before: RevisionRow |
         closed_at=None,
     )
     _revision(draft, ask, request.id, request.revision + 1, before)
+
+
+def reask(draft: Draft, view: RunView, ask: Asking, request: RequestRow, before: RevisionRow) -> None:
+    """`revise` while the run waits for the answer: the wait knows until when it can come."""
+    revise(draft, ask, request, before)
+    waits.decide_by(draft, view, ask.effect.id, ask.closes(draft.at))
 
 
 def _revision(draft: Draft, ask: Asking, request_id: UUID, number: int, before: RevisionRow | None) -> None:

@@ -176,7 +176,7 @@ def _asked_anew(view: RunView, asked: Asked, needs: Requirement) -> LedgerError:
         wait_until=asked.request.decide_by,
         reason=POLICY_CHANGED,
     )
-    requests.revise(draft, again, asked.request, asked.revision)
+    requests.reask(draft, view, again, asked.request, asked.revision)
     writer.apply(draft.change())
     return LedgerError(
         "changed",

@@ -67,7 +67,7 @@ def _withdraw(user: User, request_id: UUID, seen_revision: int, place: Place) ->
         wait_until=asked.request.decide_by,
         reason=REASON,
     )
-    rules.revise(draft, again, asked.request, asked.revision)
+    rules.reask(draft, view, again, asked.request, asked.revision)
     others = Vote.objects.of(view.run.tenant_id).filter(
         request_id=request_id, revision=asked.request.revision, choice=Choice.APPROVE
     )

@@ -6,7 +6,8 @@ import html
 from typing import Any
 
 from ledger.services import identity
-from tests.scenarios.story import Story, World
+from tests.clock import Clock
+from tests.scenarios.story import APPROVAL, Story, World, waiting
 
 RULE: dict[str, Any] = {"tool": "payments.*", "verdict": "approve", "group": "approvers", "quorum": 1}
 BANNER = "The policy changed since this was asked."
@@ -62,3 +63,21 @@ def test_what_the_policy_says_of_others_or_no_longer_wants_changes_nothing(story
     assert BANNER not in card(story)
     story.approve()
     assert story.wake() == "resume"
+
+
+def test_with_less_time_to_decide_card_sentence_and_what_becomes_of_silence_agree(
+    story: Story, world: World, clock: Clock
+) -> None:
+    story.ask(waiting(APPROVAL, on_deadline="cancel"))
+    assert "the run is cancelled" in card(story) and "the run is cancelled" in story.run()["explanation"]["sentence"]
+    world.policy(({**RULE, "decide_by": 3_600},))
+    assert story.decide(world.alice, "approve").status_code == 412
+    until = story.request.decide_by
+    (member,) = story.last_wait()["members"]
+    assert member["due_at"] == until.isoformat().replace("+00:00", "Z")
+    assert "the agent goes on and is told that nobody decided" in card(story)
+    assert f"{until:%H:%M}" in story.run()["explanation"]["sentence"]
+    assert "cancelled" not in story.run()["explanation"]["sentence"]
+    clock.shift(3_600)
+    story.sweep()
+    assert story.run()["status"] == "ready" and story.request.state == "expired" and story.intact()

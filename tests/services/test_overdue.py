@@ -209,3 +209,29 @@ def test_whichever_was_due_first_closes_the_wait_whatever_a_late_sweep_begins_wi
     assert first(run_id)
     assert wait_of(world, run_id) == expected
     assert request_of(world, run_id).state == ("expired" if expected[0] == "expired" else "withdrawn")
+
+
+def test_a_policy_that_leaves_less_time_to_decide_leaves_it_to_request_and_wait_alike(world: World, clock: Clock) -> None:
+    run_id = waiting(world, PAID, LEAVE)
+    world.policy(({"tool": "payments.*", "verdict": "approve", "group": "approvers", "decide_by": HOUR},))
+    with pytest.raises(LedgerError) as refusal:
+        vote(world, run_id)
+    assert refusal.value.code == "changed"
+    member = WaitMember.objects.of(world.tenant).get(run_id=run_id, kind="approval")
+    assert member.due_at == request_of(world, run_id).decide_by
+    clock.shift(2 * HOUR)
+    assert paid(world) == "late", "nobody decided in time, and no sweep ran"
+    assert wait_of(world, run_id) == ("expired", "expired") and outcomes(world, run_id) == ["", "expired"]
+    assert request_of(world, run_id).state == "expired" and verify.run(run_id).intact
+
+
+def test_a_wait_of_less_time_than_the_deadline_is_told_and_never_takes_the_deadline_s_action(
+    world: World, clock: Clock
+) -> None:
+    run_id = waiting(world, LEAVE)
+    world.policy(({"tool": "payments.*", "verdict": "approve", "group": "approvers", "decide_by": HOUR},))
+    with pytest.raises(LedgerError):
+        vote(world, run_id)
+    clock.shift(48 * HOUR)
+    assert waits.expire_due(run_id), "the first sweep for two days"
+    assert wait_of(world, run_id) == ("expired", "expired") and wakes.run(run_id) == "resume"

@@ -6,6 +6,7 @@ A set closes when its mode is satisfied, when a member can no longer be met, or 
 from ledger.domain.waits.closing import (
     Withdraw,
     close,
+    decide_by,
     due,
     effect_settled,
     fired,
@@ -60,6 +61,7 @@ __all__ = [
     "Withdraw",
     "check",
     "close",
+    "decide_by",
     "due",
     "effect_settled",
     "fired",

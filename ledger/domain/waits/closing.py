@@ -205,6 +205,13 @@ def _ran_out_before(deadline: datetime, members: Sequence[MemberRow]) -> bool:
     return dead.due_at is not None and dead.due_at < deadline
 
 
+def decide_by(draft: Draft, view: RunView, effect_id: UUID, at: datetime) -> None:
+    """The request about an effect is to be decided by another time: what waits for its answer goes by the same."""
+    for member in view.members:
+        if member.kind is MemberKind.APPROVAL and member.effect_id == effect_id and member.state is MemberState.OPEN:
+            draft.move("wait_member", member.id, {"state": MemberState.OPEN}, due_at=at)
+
+
 def look(
     draft: Draft, view: RunView, withdraw: Withdraw | None = None, outcomes: Mapping[UUID, str] | None = None
 ) -> bool:
