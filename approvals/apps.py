@@ -14,11 +14,12 @@ class ApprovalsConfig(AppConfig):
         from django.conf import settings
 
         from approvals import renderers
-        from approvals.services import requests
+        from approvals.services import policies, requests
         from approvals.services.asking import People
         from ledger.engine import sweep
         from ledger.services import ports
 
         ports.register(People())
         sweep.register("approvals", requests.expire_due)
+        sweep.register("policies", policies.follow_due)
         renderers.load(settings.RESUMEAPP_RENDERERS)

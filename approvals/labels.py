@@ -49,6 +49,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "request.deny": ("“{effect}” denied", "denied"),
     "request.expire": ("Nobody decided on “{effect}” in time", "expired"),
     "request.revise": ("“{effect}” asked again: the policy changed", "pending"),
+    "request.withdraw": ("Request about “{effect}” withdrawn: the policy denies it", "withdrawn"),
     "request.withdraw_vote": ("Vote on “{effect}” taken back", "withdrawn"),
     "grant.revoke": ("Approval of “{effect}” revoked", "revoked"),
     "grant.expire": ("Approval of “{effect}” ran out unused", "expired"),

@@ -106,8 +106,12 @@ def outdated(view: RunView, asked: Asked) -> Requirement | None:
     if effect is None:
         return None
     needs = requirement(view.policy, effect.tool, view.targets[effect.target_id].name)
-    same = needs.verdict is Verdict.ALLOW or needs.digest() == asked.revision.requirement_digest
-    return None if same else needs
+    return needs if wants_otherwise(needs, asked.revision.requirement_digest) else None
+
+
+def wants_otherwise(needs: Requirement, asked: bytes) -> bool:
+    """Does the policy in force want something else than was asked (its digest), so that an approval wouldn't hold?"""
+    return needs.verdict is not Verdict.ALLOW and needs.digest() != asked
 
 
 def complete(asked: Asked, view: RunView, excluded: frozenset[UUID], standing: Mapping[UUID, Groups]) -> bool:
@@ -289,6 +293,13 @@ def expire(draft: Draft, view: RunView) -> bool:
     requests.close(draft, first, "expire")
     end_effect(draft, view, first.subject_id, WithdrawCause.EXPIRED, Outcome.EXPIRED)
     return True
+
+
+def deny_by_policy(draft: Draft, view: RunView, request: RequestRow) -> None:
+    """Nobody can approve what the policy denies by now: the request is withdrawn, and who waits for the approval learns why."""
+    draft.before(request.decide_by)
+    requests.close(draft, request, "withdraw", "policy_denies")
+    end_effect(draft, view, request.subject_id, WithdrawCause.DENIED, Outcome.DENIED_BY_POLICY)
 
 
 def meet_members(draft: Draft, view: RunView, effect_id: UUID, outcome: Outcome) -> None:

@@ -11,12 +11,11 @@ from uuid import UUID
 from django.db import transaction
 
 from approvals.domain import decisions as rules
-from approvals.domain import requests
 from approvals.domain.decisions import Asked, Ballot, EntryPoint, Receipt
 from approvals.domain.quorum import Groups, missing
-from approvals.domain.requests import EFFECT, Asking, Choice, RequestRow, RequestState, RevisionRow, VoteRow
+from approvals.domain.requests import EFFECT, Choice, RequestRow, RequestState, RevisionRow, VoteRow
 from approvals.models import ApprovalRequest
-from approvals.services import standing
+from approvals.services import policies, standing
 from approvals.services.asking import excluded
 from ledger.domain.authority import Requirement, Verdict, grant_of
 from ledger.domain.errors import Late, LedgerError, Moved
@@ -29,8 +28,6 @@ from ledger.services.drafts import run_draft
 from ledger.services.facts import Part, load
 from ledger.services.ids import new_body
 from ledger.services.views import run_view
-
-POLICY_CHANGED = "policy_changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,23 +157,11 @@ def _asked_anew(view: RunView, asked: Asked, needs: Requirement) -> LedgerError:
         return LedgerError(
             "changed",
             "the policy in force denies this call since it was asked, so that nobody can approve it",
-            "Deny it, or leave it to expire; ask an administrator about the policy.",
+            "Deny it with a reason, or leave it: it is withdrawn, and the agent is told. Ask an administrator about the policy.",
             revision=asked.request.revision,
         )
-    effect = view.effect(asked.request.subject_id)
-    assert effect is not None
-    draft = run_draft(view, "system:policy", "request.revise", fresh_authority=True)
-    draft.before(asked.request.decide_by)
-    again = Asking(
-        run_id=view.run.id,
-        workflow_id=view.head.workflow_id,
-        effect=effect,
-        needs=needs,
-        excluded=excluded(view, asked.revision),
-        wait_until=asked.request.decide_by,
-        reason=POLICY_CHANGED,
-    )
-    requests.reask(draft, view, again, asked.request, asked.revision)
+    draft = run_draft(view, policies.ACTOR, "request.revise", fresh_authority=True)
+    policies.ask_anew(draft, view, asked, needs)
     writer.apply(draft.change())
     return LedgerError(
         "changed",

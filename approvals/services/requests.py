@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import partial
 from uuid import UUID
 
@@ -36,17 +37,21 @@ def expire_due(limit: int = 100) -> int:
         state=RequestState.PENDING, decide_by__lte=now, run__isnull=False
     )
     runs = list(dict.fromkeys(due.order_by("decide_by").values_list("run_id", flat=True)[:limit]))
-    return sum(map(_told, runs))
+    return tell_each(runs, expire_of)
 
 
-def _told(run_id: UUID) -> bool:
-    """One that fails is logged and keeps no other from expiring."""
+def tell_each(runs: Iterable[UUID], act: Callable[[UUID], bool]) -> int:
+    """Act on each of these runs. One that fails is logged and keeps no other from its turn. Answers how many moved."""
+    return sum(_told(run_id, act) for run_id in runs)
+
+
+def _told(run_id: UUID, act: Callable[[UUID], bool]) -> bool:
     try:
-        return expire_of(run_id)
+        return act(run_id)
     except LedgerError as refusal:
-        _log.warning("request_not_expired", run=str(run_id), code=refusal.code)
+        _log.warning("request_not_moved", run=str(run_id), act=act.__name__, code=refusal.code)
     except Exception as fault:
-        _log.error("request_not_expired", run=str(run_id), error=type(fault).__name__)
+        _log.error("request_not_moved", run=str(run_id), act=act.__name__, error=type(fault).__name__)
     return False
 
 

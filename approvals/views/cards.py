@@ -185,7 +185,7 @@ def policy_changed(card: Card) -> str:
     if now is None or not card.pending:
         return ""
     if now.verdict is Verdict.DENY:
-        return "The policy in force denies this call: nobody can approve it any more. Deny it, or it expires."
+        return "The policy in force denies this call: nobody can approve it any more. Deny it, or it is withdrawn."
     rules = " and ".join(approvals_of(rule.quorum, rule.group, card.quorum.teams) for rule in now.rules)
     return f"The policy in force wants {rules}. Approving asks everybody again under that policy, and counts no vote on this revision."
 

@@ -1,9 +1,9 @@
-"""What a death between two looks left apart: waits for an event, and events that fit one, of which neither has found the other."""
+"""What two writers who didn't see each other left apart: waits for an event, and events that fit one, of which neither has found the other."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 from ledger.services import facts
@@ -16,21 +16,29 @@ LOOKED_BACK: Final = timedelta(minutes=10)
 ALL_AGAIN: Final = timedelta(minutes=10)
 
 
+class Find(Protocol):
+    """Runs for which something is to be done, at most `limit`: because of what was written after `since`, or whenever it was (None)."""
+
+    def __call__(self, limit: int, since: datetime | None = None) -> list[UUID]: ...
+
+
 class Looks:
-    """One process's looks. They are at the young ones; at all of them first, after a pause in which some may have grown old, and once in a while.
+    """One process's looks for one thing. They are at the young ones; at all of them first, after a pause in which some may have grown old, and once
+    in a while.
 
     What is looked at each second must not grow with what waits.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, find: Find, back: timedelta = LOOKED_BACK) -> None:
+        self.find, self.back = find, back
         self.last: datetime | None = None
         self.whole: datetime | None = None
 
-    def unmet(self, limit: int) -> list[UUID]:
-        """Runs that wait for an event which is there, at most `limit`."""
+    def found(self, limit: int) -> list[UUID]:
+        """Runs for which something is to be done, at most `limit`."""
         now = facts.read().now
         whole = self._whole_due(now)
-        found = unmet(limit, None if whole else now - LOOKED_BACK)
+        found = self.find(limit, None if whole else now - self.back)
         self.last = now
         if whole and len(found) < limit:
             self.whole = now
@@ -39,7 +47,7 @@ class Looks:
     def _whole_due(self, now: datetime) -> bool:
         if self.last is None or self.whole is None:
             return True
-        return not (self.last <= now < self.last + LOOKED_BACK / 2) or now >= self.whole + ALL_AGAIN
+        return not (self.last <= now < self.last + self.back / 2) or now >= self.whole + ALL_AGAIN
 
 
 def unmet(limit: int, since: datetime | None = None) -> list[UUID]:

@@ -18,7 +18,7 @@ from ledger.services.drafts import run_draft
 from ledger.services.facts import Part
 from ledger.services.views import run_view
 
-_looks = meetings.Looks()
+_looks = meetings.Looks(meetings.unmet)
 
 
 def ask(draft: Draft, view: RunView, effect: EffectRow, by: datetime, reason: str = "asked") -> Asked:
@@ -105,4 +105,4 @@ def due(limit: int) -> list[UUID]:
 
 def for_events(limit: int) -> list[UUID]:
     """Runs with an open event member that a kept event matches: joins what a death left apart."""
-    return _looks.unmet(limit)
+    return _looks.found(limit)

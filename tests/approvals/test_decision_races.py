@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from approvals.services import requests
+from approvals.services import policies, requests
 from approvals.services.decisions import DecisionAnswer
 from ledger.domain.errors import LedgerError
 from ledger.services import identity, verify
@@ -165,6 +165,28 @@ def test_a_vote_that_waited_for_a_sweep_is_told_that_it_expired(world: World, cl
     _, second = race(sweep, lambda: ask.decide(world.alice, **seen), point=WRITTEN)
     assert second.code == "expired" and ask.request.state == "expired"
     assert not ask.votes and whole(ask)
+
+
+@pytest.mark.parametrize("choice", ["approve", "deny"])
+def test_a_vote_that_waited_while_it_was_asked_anew_is_not_counted_for_that(world: World, choice: str) -> None:
+    ask = asked(world, rule())
+    seen = {"seen_digest": bytes(ask.request.digest), "seen_revision": 1}
+    world.policy((rule(quorum=2),))
+
+    def sweep() -> bool:
+        with transaction.atomic():
+            return policies.follow(ask.run_id)
+
+    moved, refusal = race(sweep, lambda: ask.decide(world.alice, choice, "no", **seen), point=WRITTEN)
+    assert moved is True and refusal.code == "changed"
+    assert (ask.request.state, ask.request.revision, ask.votes) == ("pending", 2, []) and whole(ask)
+
+
+def test_a_sweep_that_waited_for_a_denial_asks_nobody_anew(world: World) -> None:
+    ask = asked(world, rule())
+    world.policy((rule(quorum=2),))
+    vote, moved = race(lambda: ask.decide(world.alice, "deny", "no"), lambda: policies.follow(ask.run_id))
+    assert vote.state == "denied" and moved is False and ask.request.revision == 1
 
 
 def test_a_right_that_is_taken_while_the_vote_waits_is_not_there_any_more(world: World) -> None:

@@ -211,7 +211,9 @@ def test_whichever_was_due_first_closes_the_wait_whatever_a_late_sweep_begins_wi
     assert request_of(world, run_id).state == ("expired" if expected[0] == "expired" else "withdrawn")
 
 
-def test_a_policy_that_leaves_less_time_to_decide_leaves_it_to_request_and_wait_alike(world: World, clock: Clock) -> None:
+def test_a_policy_that_leaves_less_time_to_decide_leaves_it_to_request_and_wait_alike(
+    world: World, clock: Clock
+) -> None:
     run_id = waiting(world, PAID, LEAVE)
     world.policy(({"tool": "payments.*", "verdict": "approve", "group": "approvers", "decide_by": HOUR},))
     with pytest.raises(LedgerError) as refusal:
