@@ -118,6 +118,7 @@ CAUSES: Mapping[str, str] = {
     "denied": "denied",
     "expired": "nobody decided in time",
     "superseded": "replaced by a new plan",
+    "left_behind": "the agent went on without the call",
     "cancelled": "the run was cancelled",
     "lapse": "its worker was lost",
     "lease": "its worker was lost",

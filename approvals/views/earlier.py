@@ -33,6 +33,8 @@ def pill(card: Card) -> dict[str, str]:
 
 def what_moved(card: Card) -> str:
     """Why leave for the card's effect went void, as far as the record shows it."""
+    if card.grant is not None and card.grant.cause == "left_behind":
+        return "the agent went on without this call"
     before, now = card.proposed, card.newest
     if before is not None and now is not None and sightings.moved(card.effect, before, now):
         return f"{thing(card.effect.resource)} changed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
@@ -148,9 +148,18 @@ def _instance(draft: Draft, view: RunView, commit: Commit, seq: int) -> UUID:
     if commit.next.kind in ENDS:
         return view.head.instance_id
     instance_id = open_instance(draft, view.run.id, commit.next.transition, seq)
-    effects.hand_over(draft, view, instance_id)
+    _end_leave(draft, view, {effect.id for effect in effects.hand_over(draft, view, instance_id)})
     draft.head(asks=0)
     return instance_id
+
+
+def _end_leave(draft: Draft, view: RunView, kept: Collection[UUID]) -> None:
+    """Leave for calls that stay behind with their instance ends with it: nothing is permitted there any more."""
+    for grant in view.grants:
+        effect = view.effect(grant.subject_id)
+        withdrawn = effect is not None and effect.state is EffectState.WITHDRAWN
+        if grant.subject_id not in kept and not withdrawn:
+            void_grant(draft, grant, "left_behind")
 
 
 def _go_on(draft: Draft, view: RunView, commit: Commit, ask: Ask, withdraw: Withdraw, instance_id: UUID) -> None:

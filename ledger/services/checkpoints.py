@@ -105,7 +105,7 @@ def commit_transition(
     return answer
 
 
-_PLAIN = frozenset({"lease", "holder", "holder_key", "clearance", "effects", "wake"})
+_PLAIN = frozenset({"lease", "holder", "holder_key", "clearance", "effects", "grants", "wake"})
 
 
 def _only(spec: CommitSpec) -> frozenset[str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ RULE: dict[str, Any] = {
     "decide_by": 1_800,
     "use_by": 86_000,
 }
+TAKE_BACK = "Take the approval back"
 Act = Callable[[Story, Clock], None]
 
 
@@ -122,3 +124,51 @@ def test_leave_that_was_taken_back_after_the_wake_stops_the_permit(story: Story,
     put_back(story, clock)
     assert story.permit(effect["id"], status=403)["code"] == "grant-missing"
     assert attempts(story, effect) == 1 and story.run()["status"] == "waking"
+
+
+def given_again(story: Story) -> Json:
+    """A failed call for which people gave leave once more; a worker has the run."""
+    effect = throttled(story)
+    story.move_order()
+    assert story.wake() == "ask_again"
+    story.approve()
+    assert TAKE_BACK in story.card(story.world.alice)
+    assert story.wake() == "resume"
+    story.claim()
+    return effect
+
+
+@pytest.mark.parametrize("kind", ["go_on", "give_back"])
+def test_leave_for_a_call_that_the_agent_goes_on_without_ends_and_is_not_offered_to_be_taken_back(
+    story: Story, kind: str
+) -> None:
+    effect = given_again(story)
+    story.commit({"kind": kind, "transition": "issue"}, settle=[], withdraw=[])
+    assert story.effect()["state"] == "failed" and grants(story)[-1] == ("voided", "left_behind")
+    page = html.unescape(story.card(story.world.alice))
+    assert TAKE_BACK not in page and "Approved, then void: the agent went on without this call" in page
+    assert attempts(story, effect) == 1 and story.intact()
+
+
+def test_leave_for_what_is_proposed_goes_along_with_it(story: Story) -> None:
+    story.ask()
+    story.approve()
+    assert story.wake() == "resume"
+    story.claim()
+    story.commit({"kind": "go_on", "transition": "issue"})
+    assert grants(story) == [("live", "")] and TAKE_BACK in story.card(story.world.alice)
+    assert story.wake() == "resume"
+    story.claim()
+    assert story.permit(story.effect()["id"])["permit"]["attempt"] == 1
+
+
+def test_leave_for_a_call_that_turns_out_to_be_done_is_not_offered_to_be_taken_back(story: Story) -> None:
+    effect = throttled(story)
+    late = dict(story.packet)
+    story.move_order()
+    assert story.wake() == "ask_again"
+    story.approve()
+    story.settle(effect["id"], "committed", packet=late, reference="r_1")
+    story.judge(effect["id"], "committed", "r_1")
+    assert story.effect()["state"] == "committed"
+    assert TAKE_BACK not in story.card(story.world.alice)
