@@ -72,4 +72,4 @@ def seen_version(target: TargetRow, resource: str) -> SeenVersion | None:
     if isinstance(found, Unseen):
         return None
     body = new_body(found.body, found.at, found.media)
-    return SeenVersion(target.id, resource, found.version, found.at, SOURCE, body)
+    return SeenVersion(target.id, resource, found.version, found.at, SOURCE, body, target.guaranteed_at)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 from uuid import UUID
 
 from ledger.domain.effects import ProposalSpec, SeenVersion
@@ -16,9 +17,13 @@ from ledger.services.checkpoints import CommitSpec, Committed
 from ledger.services.contracts import writes
 from ledger.services.effects import PermitAnswer, ProposalAnswer
 
+A = TypeVar("A")
+Sightings = dict[tuple[str, str], SeenVersion]
+"""By (target name, resource)."""
 
-def observed(tenant_id: UUID, proposals: Sequence[ProposalSpec]) -> dict[tuple[str, str], SeenVersion]:
-    """What is seen now of every resource that the proposals name, by (target name, resource)."""
+
+def observed(tenant_id: UUID, proposals: Sequence[ProposalSpec]) -> Sightings:
+    """What is seen now of every resource that the proposals name."""
     wanted = {(spec.target, spec.resource) for spec in proposals if spec.resource}
     if not wanted:
         return {}
@@ -31,6 +36,16 @@ def observed(tenant_id: UUID, proposals: Sequence[ProposalSpec]) -> dict[tuple[s
     return found
 
 
+def _on_what_is_seen(tenant_id: UUID, proposals: Sequence[ProposalSpec], act: Callable[[Sightings], A]) -> A:
+    """Act on what is seen of the resources; once more where a target was registered anew between the look and the record."""
+    try:
+        return act(observed(tenant_id, proposals))
+    except LedgerError as refusal:
+        if refusal.code != "observation-due":
+            raise
+    return act(observed(tenant_id, proposals))
+
+
 @writes(
     moves="What `checkpoints.commit_transition` moves, then what `waits.look_after_open` does.",
     twice="As `checkpoints.commit_transition`; targets are observed again.",
@@ -41,7 +56,9 @@ def commit(caller: Caller, run_id: UUID, spec: CommitSpec) -> tuple[Committed, b
 
     Answers and raises as `checkpoints.commit_transition`.
     """
-    answer = checkpoints.commit_transition(caller, run_id, spec, observed(caller.tenant_id, spec.propose))
+    answer = _on_what_is_seen(
+        caller.tenant_id, spec.propose, lambda seen: checkpoints.commit_transition(caller, run_id, spec, seen)
+    )
     wait = spec.next.wait
     if wait is not None and any(member.kind is MemberKind.EVENT for member in wait.members):
         # Whatever else a wait is for is of the run itself, and the commit has seen it: only events come from other streams.
@@ -58,8 +75,12 @@ def propose(
     caller: Caller, run_id: UUID, fence: Fence, expect_seq: int, spec: ProposalSpec, call_key: str
 ) -> ProposalAnswer:
     """Observe the resource, then propose. Answers and raises as `effects.propose`."""
-    seen = observed(caller.tenant_id, [spec]).get((spec.target, spec.resource))
-    return effects.propose(caller, run_id, fence, expect_seq, spec, seen, call_key)
+    at = (spec.target, spec.resource)
+    return _on_what_is_seen(
+        caller.tenant_id,
+        [spec],
+        lambda seen: effects.propose(caller, run_id, fence, expect_seq, spec, seen.get(at), call_key),
+    )
 
 
 @writes(

@@ -231,10 +231,10 @@ def _check_observed(draft: Draft, view: RunView, effect: EffectRow, target: Targ
     if not effect.observed_version:
         return
     seen = ask.seen
-    if seen is None or seen.at + timedelta(seconds=target.freshness) <= draft.at:
+    if seen is None or seen.outlived(target) or seen.at + timedelta(seconds=target.freshness) <= draft.at:
         raise LedgerError(
             "observation-due",
-            f"the target {target.name} wasn't asked for the resource's version within {target.freshness} s",
+            f"the target {target.name} wasn't asked for the resource's version within {target.freshness} s, as it is registered now",
             "Ask again: the target is asked first.",
         )
     if seen.version != effect.observed_version and (ask.moved is None or ask.moved):

@@ -52,7 +52,8 @@ class ProposalSpec:
 
 @dataclass(frozen=True, slots=True)
 class SeenVersion:
-    """A resource as somebody saw it: `at` is the database's clock before the question was sent."""
+    """A resource as somebody saw it: `at` is the database's clock before the question was sent, `since` what the target's `guaranteed_at` was
+    then, where that is known."""
 
     target_id: UUID
     resource: str
@@ -60,6 +61,11 @@ class SeenVersion:
     at: datetime
     source: str
     body: Body | None = None
+    since: datetime | None = None
+
+    def outlived(self, target: TargetRow) -> bool:
+        """Was the target registered anew, with another address or other guarantees, since it was asked?"""
+        return self.at < target.guaranteed_at or self.since not in (None, target.guaranteed_at)
 
 
 def propose(
@@ -73,7 +79,7 @@ def propose(
     """Record an effect under its explicit name, or answer the one that is recorded under it already.
 
     `known` is the stored request of the effect that has this name, `request` the new one with its salt. Raises LedgerError `effect-differs`,
-    `effect-carried`, `effects-unaccounted`, `target-unknown`, `target-unreachable`, `invalid`.
+    `effect-carried`, `effects-unaccounted`, `target-unknown`, `target-unreachable`, `observation-due`, `invalid`.
     """
     _check_names(spec)
     target = view.target(spec.target)
@@ -94,6 +100,12 @@ def propose(
             "target-unreachable",
             f"the target {target.name} couldn't be asked for the version of the resource",
             "Propose again when the target answers.",
+        )
+    if observation is not None and observation.outlived(target):
+        raise LedgerError(
+            "observation-due",
+            f"the target {target.name} was registered anew after it was asked for the resource's version",
+            "Propose again: the target is asked first.",
         )
     return _insert(draft, view, spec, target, observation, request)
 
