@@ -15,7 +15,7 @@ from django.db import transaction
 
 from ledger.domain.change import Kind, Stream
 from ledger.domain.drafts import Draft
-from ledger.domain.errors import LedgerError
+from ledger.domain.errors import LedgerError, Moved
 from ledger.domain.identity import Caller, Emit, Verb, check_emits, check_scopes, check_workflows
 from ledger.models import (
     Agent,
@@ -116,20 +116,35 @@ def reactivate_person(caller: Caller, user: User) -> None:
 
 
 def _set_active(caller: Caller, user: User, active: bool) -> None:
-    """The caller administers one of the person's tenants; locks are taken in the order of the tenants' ids."""
-    memberships = Membership.objects.across_tenants().filter(user=user)
-    with transaction.atomic():
-        tenants = sorted(memberships.values_list("tenant_id", flat=True))
-        if caller.tenant_id not in tenants:
-            raise LedgerError("not-found", "this person is no member here", "Name a member of this tenant.")
-        for tenant_id in tenants:
-            locks.tenant_head(tenant_id)
-        administration.check(caller)
-        User.objects.filter(pk=user.pk).update(is_active=active)
-        verb = "person.reactivate" if active else "person.deactivate"
-        for tenant_id in tenants:
-            _person_entry(tenant_id, caller.actor, verb, user, active)
-    user.is_active = active
+    """The caller administers one of the person's tenants. A tenant that they join meanwhile is seen at the next try: each has its entry."""
+    for _ in range(writer.TRIES):
+        try:
+            with transaction.atomic():
+                _set_active_once(caller, user, active)
+        except Moved:
+            continue
+        user.is_active = active
+        return
+    raise LedgerError("busy", "the person kept joining tenants under this call", "Ask again.")
+
+
+def _set_active_once(caller: Caller, user: User, active: bool) -> None:
+    """Locks are taken in the order of the tenants' ids, then the person's, whom nobody can make a member from then on. Raises Moved where somebody
+    did so before."""
+    memberships = Membership.objects.across_tenants().filter(user=user).order_by("tenant_id")
+    tenants = list(memberships.values_list("tenant_id", flat=True))
+    if caller.tenant_id not in tenants:
+        raise LedgerError("not-found", "this person is no member here", "Name a member of this tenant.")
+    for tenant_id in tenants:
+        locks.tenant_head(tenant_id)
+    locks.person(user.pk)
+    if list(memberships.values_list("tenant_id", flat=True)) != tenants:
+        raise Moved
+    administration.check(caller)
+    User.objects.filter(pk=user.pk).update(is_active=active)
+    verb = "person.reactivate" if active else "person.deactivate"
+    for tenant_id in tenants:
+        _person_entry(tenant_id, caller.actor, verb, user, active)
 
 
 def _person_entry(tenant_id: UUID, actor: str, verb: str, user: User, active: bool) -> None:

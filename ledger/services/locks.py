@@ -6,6 +6,8 @@ from uuid import UUID
 
 from django.db import connection
 
+from ledger.models import User
+
 
 def run_head(run_id: UUID) -> None:
     """Wait for whoever else writes to the run."""
@@ -15,6 +17,12 @@ def run_head(run_id: UUID) -> None:
 def tenant_head(tenant_id: UUID) -> None:
     """Wait for the tenant's other administrative acts."""
     _lock("ledger_tenant_head", "tenant_id", tenant_id)
+
+
+def person(user_id: UUID) -> None:
+    """Wait for whoever writes a row about a person, such as a membership; from here on nobody does until the transaction ends. After the heads of
+    tenants: whoever writes such a row holds one."""
+    _lock(User._meta.db_table, "id", user_id)
 
 
 def effects() -> None:

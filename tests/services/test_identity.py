@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from uuid import uuid4
+from threading import Thread
+from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import Permission
+from django.db import connection
 
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import ALL, Caller, Scope, Verb
-from ledger.models import JournalEntry, TenantHead, User
-from ledger.services import identity, keys, permissions
+from ledger.models import JournalEntry, Membership, TenantHead, User
+from ledger.services import administration, identity, keys, permissions
+from tests.meeting import Elsewhere
+from tests.patience import until
 from tests.services.conftest import People
 
 
@@ -181,3 +186,68 @@ def test_an_agent_that_was_deactivated_can_work_again_under_its_key(people: Peop
     assert version(people) == before, "nothing is written of what is so already"
     with pytest.raises(LedgerError, match="not-found"):
         identity.reactivate_agent(people.admin, uuid4())
+
+
+@pytest.mark.postgres_only
+def test_a_tenant_that_the_person_joins_while_they_are_deactivated_has_its_entry_too(people: People) -> None:
+    other = identity.open_tenant(f"late-{uuid4().hex[:8]}", "Late")
+    joining = Elsewhere(lambda: identity.join(administration.command_line(other.pk), people.alice))
+
+    def wrapper(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        answer = execute(sql, params, many, context)
+        if sql.startswith("SELECT") and "ledger_membership" in sql:
+            joining.once()
+        return answer
+
+    with connection.execute_wrapper(wrapper):
+        identity.deactivate_person(people.admin, people.alice)
+    assert joining.happened.is_set()
+    verbs = JournalEntry.objects.of(other).order_by("seq").values_list("verb", flat=True)
+    assert list(verbs)[-2:] == ["membership.join", "person.deactivate"]
+    assert not User.objects.get(pk=people.alice.pk).is_active
+
+
+@pytest.mark.postgres_only
+def test_nobody_joins_a_tenant_between_the_last_look_at_a_person_s_tenants_and_their_deactivation(
+    people: People,
+) -> None:
+    other = identity.open_tenant(f"late-{uuid4().hex[:8]}", "Late")
+    joins = Thread(target=_join, args=(other.pk, people.alice))
+    held: list[bool] = []
+
+    def wrapper(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("UPDATE") and "is_active" in sql:
+            joins.start()
+            until(lambda: waits_for(context["connection"].connection.info.backend_pid), "who joins to wait")
+            held.append(True)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(wrapper):
+        identity.deactivate_person(people.admin, people.alice)
+    joins.join(20)
+    assert held and Membership.objects.of(other).filter(user=people.alice, active=True).exists(), "afterwards"
+
+
+def _join(tenant_id: UUID, user: User) -> None:
+    try:
+        identity.join(administration.command_line(tenant_id), user)
+    finally:
+        connection.close()
+
+
+def waits_for(pid: int) -> bool:
+    """Does a session wait for a lock that this one holds? Asked on a connection of its own."""
+    found: list[bool] = []
+
+    def ask() -> None:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))", [pid])
+                found.append(cursor.fetchone()[0] > 0)
+        finally:
+            connection.close()
+
+    thread = Thread(target=ask)
+    thread.start()
+    thread.join(20)
+    return found == [True]
