@@ -20,7 +20,7 @@ from approvals.services.lately import Lately
 from approvals.services.sightings import Seen
 from ledger.domain import canonical
 from ledger.domain.authority import GrantState, PolicyRow, Requirement, Rule, Verdict, requirement
-from ledger.domain.effects import EffectState, FailCause
+from ledger.domain.effects import EffectState
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
 from ledger.domain.waits import Inaction, SetState, silence
@@ -45,8 +45,6 @@ from ledger.models import (
 from ledger.services import permissions
 
 MOST_EARLIER = 20
-OVER = frozenset({EffectState.COMMITTED, EffectState.WITHDRAWN, EffectState.WRITTEN_OFF})
-"""States of effects that nothing is called for any more."""
 SLOW = timedelta(minutes=5)
 """An agent that hasn't taken a decision up for longer is named as slow."""
 
@@ -148,9 +146,7 @@ class Card:
     @property
     def can_revoke(self) -> bool:
         """Is there leave that hasn't been used, which an approver may take back before a call of this effect is made on it?"""
-        live = self.grant is not None and self.grant.state == GrantState.LIVE
-        over = self.effect.state in OVER and not self.effect.disputed
-        return self.approves and live and not over and self.effect.cause != FailCause.REJECTED
+        return self.approves and earlier.usable(self.grant, self.effect)
 
     @property
     def stale(self) -> bool:

@@ -12,9 +12,11 @@ from approvals.services import actors, sightings
 from approvals.services.sightings import Seen
 from ledger.domain import canonical
 from ledger.domain.authority import GrantState
-from ledger.domain.effects import DONE
+from ledger.domain.effects import DONE, EffectState, FailCause
 from ledger.models import Effect, Grant, JournalEntry
 
+OVER = frozenset({EffectState.COMMITTED, EffectState.WITHDRAWN, EffectState.WRITTEN_OFF})
+"""States of effects that nothing is called for any more."""
 TAKEN_BACK = ("grant.revoke", "request.withdraw_vote")
 
 
@@ -63,6 +65,13 @@ def of(
 def called(effect: Effect) -> bool:
     """Has the effect's call been made, or may it have been?"""
     return effect.state in DONE or effect.disputed
+
+
+def usable(grant: Grant | None, effect: Effect) -> bool:
+    """Is this leave that nobody has used, for an effect of which a call may still be made?"""
+    over = effect.state in OVER and not effect.disputed
+    live = grant is not None and grant.state == GrantState.LIVE
+    return live and not over and effect.cause != FailCause.REJECTED
 
 
 def _read(request: ApprovalRequest, revision: Revision, effect: Effect, reads: bool, state: str = "") -> Earlier:
