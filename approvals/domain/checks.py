@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from ledger.domain.phrases import words
+from ledger.domain.phrases import GRANTS, words
 
 LONGEST = 20
 """Characters of a foreign version that stand in a cell; a longer one is cut, with the whole of it on demand."""
@@ -104,19 +104,11 @@ def _policy(check: Checked) -> Phrases:
     return Phrases("the present policy counts", f"policy {check.observed}: {said}")
 
 
-_GRANTS = {
-    "missing": "nobody has approved it",
-    "expired": "the approval ran out",
-    "changed": "the request is another now",
-    "policy_changed": "the policy asks for more now",
-}
-
-
 def _grant(check: Checked) -> Phrases:
     if check.reason == "not_needed":
         return Phrases("no approval needed", "none needed", "", check.observed)
     recorded = "approved exactly this" if check.recorded else "no approval"
-    found = "still this, still good" if check.answer == "pass" else _GRANTS.get(check.reason, words(check.reason))
+    found = "still this, still good" if check.answer == "pass" else GRANTS.get(check.reason, words(check.reason))
     return Phrases(recorded, found, check.recorded, check.observed)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from approvals.labels import CAUSES, DEADLINES, DECISIONS, LOOKS, REPORTS, STANDS, UNASKABLE, tidy, verb
-from ledger.domain.phrases import reason, words
+from ledger.domain.phrases import finding, reason, words
 
 ENDED = frozenset({"completed", "failed", "cancelled"})
 OUTCOMES = ("committed", "failed", "unknown", "withdrawn", "written_off", "in_flight")
@@ -192,7 +192,7 @@ def _decision(told: Told) -> Iterator[str]:
     answers = [line.fields.get("answer") for line in told.of("wake_check")]
     if answers:
         yield f"{answers.count('pass')} of {len(answers)} checks passed"
-    yield from (words(code.partition(":")[2] or code) for code in reasons[:4] if code != "checks:passed")
+    yield from (finding(code) for code in reasons[:4] if code != "checks:passed")
 
 
 def _people(told: Told) -> Iterator[str]:

@@ -88,8 +88,9 @@ class Card:
     who has approved may do so again.
 
     `silence` is what happens, and when, if nobody decides. `proposed` is what the target showed when this revision was asked, `before` when
-    the one before it was, `newest` what it showed last, before the first call was permitted (`called_at`). `spent` is how leave of an
-    approved `related` request ended unused. `told_at` is when a worker took the run after the request was closed.
+    the one before it was, `newest` what it showed last, before the first call was permitted (`called_at`). `broke` is, by a revision's number,
+    what the wake that asked it found wrong with leave that was given. `spent` is how leave of an approved `related` request ended unused.
+    `told_at` is when a worker took the run after the request was closed.
     """
 
     now: datetime
@@ -114,6 +115,7 @@ class Card:
     quorum: Quorum
     grant: Grant | None
     revisions: Sequence[Revision]
+    broke: Mapping[int, str]
     votes: Sequence[Vote]
     related: Sequence[ApprovalRequest]
     spent: Mapping[UUID, str]
@@ -190,10 +192,7 @@ def token(request: ApprovalRequest, now: datetime) -> str:
     head = RunHead.objects.of(request.tenant_id).filter(pk=request.run_id)
     state, newest = effect.values_list(
         "state", Subquery(look.order_by("-observed_at").values("version")[:1])
-    ).first() or (
-        "",
-        None,
-    )
+    ).first() or ("", None)
     votes = Vote.objects.of(request.tenant_id).filter(request=request).aggregate(n=Count("pk"))["n"]
     grants = Grant.objects.of(request.tenant_id).filter(request_id=request.pk).values_list("state", flat=True)
     late = request.state == RequestState.PENDING and now >= request.decide_by
@@ -256,6 +255,7 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         quorum=quorum,
         grant=Grant.objects.of(tenant).filter(request_id=request.pk).order_by("-approved_at").first(),
         revisions=revisions,
+        broke={row.number: row.broke for row in revisions if row.broke},
         votes=votes,
         related=related,
         spent=_spent(request, related),
@@ -286,7 +286,11 @@ def _revisions(request: ApprovalRequest) -> list[Any]:
     versions = PolicyVersion.objects.of(request.tenant_id).order_by("-number").values("number")
     then = versions.filter(created_at__lte=OuterRef("opened_at"))
     rows = Revision.objects.of(request.tenant_id).filter(request=request).order_by("-number")
-    return list(rows.annotate(asked_under=Subquery(then[:1]), in_force=Subquery(versions[:1])))
+    return list(
+        rows.annotate(
+            asked_under=Subquery(then[:1]), in_force=Subquery(versions[:1]), broke=Subquery(earlier.broke(request))
+        )
+    )
 
 
 def _effect(request: ApprovalRequest, asked_at: datetime) -> Any:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import OuterRef, QuerySet
+
 from approvals.domain.requests import RequestState
 from approvals.models import ApprovalRequest, Revision, Vote
 from approvals.services import actors, sightings
@@ -13,7 +15,7 @@ from approvals.services.sightings import Seen
 from ledger.domain import canonical
 from ledger.domain.authority import GrantState
 from ledger.domain.effects import DONE, EffectState, FailCause
-from ledger.models import Effect, Grant, JournalEntry
+from ledger.models import Effect, Grant, JournalEntry, WakeCheck
 
 OVER = frozenset({EffectState.COMMITTED, EffectState.WITHDRAWN, EffectState.WRITTEN_OFF})
 """States of effects that nothing is called for any more."""
@@ -60,6 +62,17 @@ def of(
     own = effects[found.subject_id]
     revision = Revision.objects.of(request.tenant_id).get(request=found, number=found.revision)
     return _read(found, revision, own, reads, str(found.state))
+
+
+def broke(request: ApprovalRequest) -> QuerySet[WakeCheck, dict[str, Any]]:
+    """Of a revision, for a subquery: what the wake that asked it found wrong with the leave that was given before, as a code of its check."""
+    checks = WakeCheck.objects.of(request.tenant_id).filter(
+        decision__run=request.run_id,
+        decision__decided_at=OuterRef("opened_at"),
+        name="grant",
+        subject=str(request.subject_id),
+    )
+    return checks.values("reason")[:1]
 
 
 def called(effect: Effect) -> bool:

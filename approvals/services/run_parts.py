@@ -20,7 +20,7 @@ from approvals.models import ApprovalRequest, Vote
 from approvals.services.pieces import Content, Cursor, content, parsed
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.effects import EffectState
-from ledger.domain.phrases import CHECKS, words
+from ledger.domain.phrases import CHECKS, finding, words
 from ledger.domain.waits import SetMode, silence
 from ledger.models import Checkpoint, Decision, Grant, Tenant, WaitMember, WaitSet, WakeCheck
 
@@ -141,7 +141,7 @@ def wakes(
 
 
 def _wake(decision: Decision, checks: Sequence[WakeCheck], names: Mapping[str, str]) -> WakeLine:
-    reasons = [words(str(code).partition(":")[2] or str(code)) for code in decision.reasons if code != "checks:passed"]
+    reasons = [finding(str(code)) for code in decision.reasons if code != "checks:passed"]
     return WakeLine(
         id=decision.pk,
         decision=decision.decision,

@@ -18,6 +18,7 @@ from approvals.services.sightings import Seen
 from approvals.templatetags.console import absolute, short, span, visible_text, words
 from approvals.views import earlier, evidence, followups, lately, sources
 from approvals.views.documents import argument_rows, diff, pretty
+from approvals.views.earlier import LEAVE
 from ledger.domain.authority import Verdict
 from ledger.domain.effects import EffectState
 from ledger.domain.identity import Verb
@@ -37,7 +38,7 @@ TAKE_BACK = "The agent may not make this call any more. It may ask again; then y
 REVISION_REASONS = {
     "asked": "First asked",
     "changed": "Asked again: what it rests on changed",
-    "voided": "Asked again: an approval behind it lost its right",
+    "voided": "Asked again: the approval that was given no longer holds",
     "policy_changed": "Asked again: the policy wants something else",
     "vote_withdrawn": "Asked again: an approver took their vote back",
 }
@@ -251,7 +252,7 @@ def history(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
             "at": row.opened_at,
             "icon": "message",
             "tone": "neutral",
-            "title": revision_reason(row, anew=card.earlier is not None),
+            "title": revision_reason(row, anew=card.earlier is not None, broke=card.broke.get(row.number, "")),
             "text": f"revision {row.number}, digest {short(row.subject_digest)}",
             "href": record,
         }
@@ -281,10 +282,13 @@ def became(row: ApprovalRequest, card: Card) -> str:
     return f"{words(row.state)}, {spent}" if spent else words(row.state)
 
 
-def revision_reason(row: Revision, *, anew: bool) -> str:
-    """Why a revision was asked. What is asked anew after an earlier request, or after leave is gone, is no first asking."""
+def revision_reason(row: Revision, *, anew: bool, broke: str = "") -> str:
+    """Why a revision was asked, with what `broke` the leave before it, where that is on record. What is asked anew after an earlier request, or
+    after leave is gone, is no first asking."""
     if row.number == 1 and anew and row.reason == "asked":
         return "Asked anew, after an earlier request"
+    if row.number > 1 and broke in LEAVE:
+        return f"Asked again: {LEAVE[broke]}"
     if row.number > 1 and row.reason == "asked":
         return "Asked again: the leave that was given no longer stands"
     return REVISION_REASONS.get(row.reason, f"Asked again: {words(row.reason)}")
@@ -311,12 +315,16 @@ def _carried(vote: Vote) -> str:
 def changes(card: Card) -> list[str]:
     """What the current revision differs in from the one before it."""
     earlier = next((row for row in card.revisions if row.number == card.revision.number - 1), None)
-    return [] if earlier is None else between(earlier, card.revision) + moved(card)
+    return (
+        []
+        if earlier is None
+        else between(earlier, card.revision, card.broke.get(card.revision.number, "")) + moved(card)
+    )
 
 
-def between(earlier: Revision, later: Revision) -> list[str]:
-    """What differs between two askings, in words."""
-    told = []
+def between(earlier: Revision, later: Revision, broke: str) -> list[str]:
+    """What differs between two askings, in words, with what `broke` leave that was given on the former."""
+    told = [f"{LEAVE[broke][:1].upper()}{LEAVE[broke][1:]}."] if broke in LEAVE else []
     if bytes(earlier.subject_digest) != bytes(later.subject_digest):
         told.append("What would be done or what it rests on is not the same: the digest changed.")
     if earlier.observation_id != later.observation_id:

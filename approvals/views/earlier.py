@@ -13,7 +13,11 @@ from approvals.services.earlier import Earlier, called
 from approvals.templatetags.console import absolute, visible_text
 from approvals.views import documents
 from ledger.domain.authority import GrantState
-from ledger.domain.effects import EffectState
+from ledger.domain.effects import EffectState, WithdrawCause
+from ledger.domain.phrases import GRANTS
+
+LEAVE = {code: GRANTS[code] for code in ("expired", "target-changed", "votes-lost", "request-missing")}
+"""What a wake found wrong with leave that no comparison of two askings shows."""
 
 
 def pill(card: Card) -> dict[str, str]:
@@ -35,7 +39,11 @@ def what_moved(card: Card) -> str:
     """Why leave for the card's effect went void, as far as the record shows it."""
     if card.grant is not None and card.grant.cause == "left_behind":
         return "the agent went on without this call"
-    before, now = card.proposed, card.newest
+    before, now, ended = card.proposed, card.newest, card.head.ended_at
+    if ended is not None and card.grant is not None and card.grant.closed_at == ended:
+        return "the run ended"
+    if card.effect.cause == WithdrawCause.BY_AGENT:
+        return "the agent did without it"
     if before is not None and now is not None and sightings.moved(card.effect, before, now):
         return f"{thing(card.effect.resource)} changed"
     return "the agent planned anew"
@@ -128,15 +136,16 @@ def _done(before: Earlier) -> str:
 
 
 def _reasons(card: Card, before: Earlier) -> list[str]:
-    told = []
+    broke = card.broke.get(card.revision.number, "") if before.request.pk == card.request.pk else ""
+    told = [LEAVE[broke]] if broke in LEAVE else []
     if before.seen is not None and card.proposed is not None and before.seen.version != card.proposed.version:
         told.append(f"{thing(card.effect.resource)} changed since")
     if bytes(before.revision.requirement_digest) != bytes(card.revision.requirement_digest):
         told.append("the policy now requires something else")
     if before.arguments is not None and card.arguments is not None and before.arguments != card.arguments:
         told.append("what would be sent is not the same")
-    if card.revision.reason == "voided" and not told:
-        told.append("a vote behind it lost its right")
+    if before.request.pk == card.request.pk:
+        return told or ["it has to be given anew"]
     return told or ["the agent planned anew, and leave is for one plan only"]
 
 

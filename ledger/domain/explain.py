@@ -184,7 +184,7 @@ def _reconcile(view: RunView) -> str:
 
 def _ask_again(view: RunView) -> str:
     still = [_wanted(view, member) for member in view.members if member.state is MemberState.OPEN]
-    return f"Facts changed after it was asked, so it waits for {' and '.join(still) or 'a decision'} anew; if nobody does, {_silence(view)}."
+    return f"What was asked before no longer counts, so it waits for {' and '.join(still) or 'a decision'} anew; if nobody does, {_silence(view)}."
 
 
 _INTERNAL: Mapping[Internal, Callable[[RunView], str]] = {

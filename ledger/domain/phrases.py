@@ -18,12 +18,29 @@ CHECKS: Mapping[str, str] = {
     "grant": "Approval still good",
     "target": "Target unchanged",
     "plan": "Plan can be made anew",
-    "dependencies": "Dependencies",
-    "scopes": "Scopes of the key",
 }
 
+GRANTS: Mapping[str, str] = {
+    "missing": "nobody has approved it",
+    "expired": "the approval ran out",
+    "changed": "the request is another now",
+    "policy_changed": "the policy asks for something else now",
+    "target-changed": "the target is set up otherwise now",
+    "votes-lost": "a vote behind the approval no longer counts",
+    "request-missing": "the request behind the approval is missing",
+}
+"""What a wake found wrong with leave."""
+
+ENOUGH: Mapping[str, str] = {
+    "asked_enough": "people were asked often enough",
+    "retried_enough": "it was tried often enough",
+    "replanned_enough": "it was planned anew often enough",
+}
+"""Why a wake no longer does what a check speaks for, but gives the run to a person."""
+
 HANDOFFS: Mapping[str, str] = {
-    "poisoned": "Three workers took it and none came back with a commit.",
+    "poisoned": "It was claimed three times or more without a commit, and the last worker was lost.",
+    "no-progress": "It was claimed ten times or more without a commit; the last worker gave it back, or its call was not allowed.",
     "effect-disputed": "New evidence contradicts the outcome that was recorded.",
     "effect-contradicted": "The run ended on an outcome that newer evidence contradicts.",
     "dispute:unresolved": "Two accounts of one call contradict each other: a person says which holds.",
@@ -46,11 +63,21 @@ def words(code: str) -> str:
     return re.sub(r"[-_:.]+", " ", code).strip()
 
 
+def finding(code: str) -> str:
+    """Why a wake decided as it did, as words: what a check found, and what was enough of it."""
+    check, _, found = code.partition(":")
+    if check not in CHECKS:
+        return words(found or code)
+    why, _, enough = found.partition(":")
+    said = GRANTS.get(why, words(why)) if check == "grant" else words(why)
+    return f"{said}; {ENOUGH.get(enough, words(enough))}" if enough else said
+
+
 def reason(code: str) -> str:
     """Why a handoff was opened, as one line. Reasons of a decision are `check:reason`."""
     if code in HANDOFFS:
         return HANDOFFS[code]
-    check, colon, rest = code.partition(":")
+    check, colon, _ = code.partition(":")
     if colon and check in CHECKS:
-        return f"The check “{CHECKS[check]}” did not pass: {words(rest)}."
+        return f"The check “{CHECKS[check]}” did not pass: {finding(code)}."
     return f"{words(code).capitalize()}."

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import html
 
+import pytest
+
 from ledger.domain.workflows import VersionSpec
-from ledger.services import workflows
+from ledger.services import identity, workflows
 from tests.clock import Clock
 from tests.documents import SCHEMA, TRANSITIONS
 from tests.scenarios.story import APPROVAL, PAY, Story, waiting
 from tests.ui.asking import address, client_of
 from tests.world import World
+
+TRUE = {
+    "target-changed": "the target is set up otherwise now",
+    "votes-lost": "a vote behind the approval no longer counts",
+    "expired": "the approval ran out",
+}
+"""What a wake found wrong with leave, as people read it."""
 
 
 def replans(world: World) -> None:
@@ -33,6 +42,29 @@ def test_a_new_revision_says_what_was_approved_why_it_is_void_and_what_differs(s
     assert "It was approved by" in told and "That approval no longer holds: the order changed since." in told
     assert "120.00 EUR (12000)" in told and "110.00 EUR (11000)" in told
     assert "status" not in told, "only what differs"
+
+
+@pytest.mark.parametrize("why", TRUE)
+def test_what_voided_an_approval_is_told_with_its_own_reason(
+    story: Story, world: World, clock: Clock, why: str
+) -> None:
+    story.ask()
+    story.approve()
+    if why == "target-changed":
+        story.register_target(first_result_replayed=True)
+    elif why == "votes-lost":
+        identity.remove_from_team(world.admin, world.approvers, world.alice)
+    else:
+        clock.shift(3_601)
+    assert story.wake() == "ask_again"
+    card = html.unescape(story.card(world.bob))
+    assert f"Asked again: {TRUE[why]}" in card, "the card's history"
+    assert f"{TRUE[why][:1].upper()}{TRUE[why][1:]}." in card, "what changed between the two"
+    assert not any(other in card for code, other in TRUE.items() if code != why)
+    was = "That approval was not used until" if why == "expired" else f"no longer holds: {TRUE[why]}."
+    assert was in top(card)
+    run = client_of(world.charlie).get(f"/t/{world.tenant.slug}/runs/{story.run_id}/").content.decode()
+    assert TRUE[why] in html.unescape(run), "the run's page"
 
 
 def test_a_request_of_a_new_plan_says_it_too_and_the_old_card_is_no_longer_green(story: Story, world: World) -> None:

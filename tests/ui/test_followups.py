@@ -59,6 +59,7 @@ def test_leave_that_the_agent_did_without_is_void_and_cannot_be_taken_back(world
     page = card(world, request)
     assert "Not used: the agent did without this call, and nothing was sent" in page
     assert "no call is out yet" not in page and "Take the approval back" not in page
+    assert "Approved, then void: the run ended" in page and "planned anew" not in page
     assert Grant.objects.of(world.tenant).get(request_id=request.pk).state == "voided"
     assert verify.run(request.run_id, world.tenant.pk).intact if request.run_id else False
 
