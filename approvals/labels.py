@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ledger.domain.explain import ON_DEADLINE
+from ledger.domain.handoffs import Outcome
 from ledger.domain.health import Health
 from ledger.domain.phrases import words
 
@@ -149,6 +151,52 @@ MEMBERS: Mapping[str, str] = {
 }
 
 DEADLINES = ON_DEADLINE
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A way to close a handoff, in words: on the form, what it causes, what is said at once, and what is told of it from then on."""
+
+    label: str
+    causes: str
+    said: str
+    was: str
+
+
+CLOSED: Mapping[str, Closed] = {
+    Outcome.WAKE: Closed(
+        "Wake the run",
+        "Every check is made again. If they pass, a worker takes it from here.",
+        "Closed. The run is woken and every check is made again.",
+        "the run was woken, to be checked again",
+    ),
+    Outcome.CANCEL: Closed(
+        "Cancel the run",
+        "It ends as cancelled. What was done stays done.",
+        "Closed. The run is being cancelled.",
+        "the run was to end as cancelled",
+    ),
+    Outcome.FAIL: Closed(
+        "Fail the run",
+        "It ends as failed. What was done stays done.",
+        "Closed. The run is being failed.",
+        "the run was to end as failed",
+    ),
+}
+SETTLED = Closed(
+    "It is settled",
+    "The handoff is closed. The run stays as it is.",
+    "Closed. The run stays as it is.",
+    "it is settled, and the run stayed as it was",
+)
+"""The one way to close a handoff that keeps no run from going on."""
+
+
+def closed(outcome: str, *, blocks: bool) -> Closed:
+    """The words for closing a handoff so; one that doesn't block its run moves nothing."""
+    return CLOSED[outcome] if blocks else SETTLED
+
+
 HEALTH: Mapping[str, tuple[str, str]] = {
     # code: (badge state, words)
     Health.DISPUTED: ("disputed", "Disputed"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from approvals.labels import CAUSES, DEADLINES, DECISIONS, LOOKS, REPORTS, STANDS, UNASKABLE, tidy, verb
+from approvals.labels import CAUSES, DEADLINES, DECISIONS, LOOKS, REPORTS, STANDS, UNASKABLE, closed, tidy, verb
 from ledger.domain.phrases import finding, reason, words
 
 ENDED = frozenset({"completed", "failed", "cancelled"})
@@ -214,7 +214,8 @@ def _handoff(told: Told) -> Iterator[str]:
         elif line.fields.get("escalated_at"):
             yield "nobody closed it in its time"
         elif line.fields.get("outcome"):
-            yield f"closed: the run is to {line.fields['outcome']}"
+            moves = any(told.of("wake"))
+            yield f"with “{closed(line.fields['outcome'], blocks=moves).label}”"
 
 
 _TELLS: tuple[Callable[[Told], Iterator[str]], ...] = (

@@ -258,7 +258,7 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         broke={row.number: row.broke for row in revisions if row.broke},
         votes=votes,
         related=related,
-        spent=_spent(request, related),
+        spent=earlier.spent(request, related),
         earlier=earlier.of(request, effect, revisions, related, reads),
         lately=lately.of(request, effect.run, person, now),
         policy=_policy(revision, effect),
@@ -375,14 +375,6 @@ def _related(effect: Effect, request: ApprovalRequest) -> list[ApprovalRequest]:
         Q(subject_id__in=same.values("pk")), workflow=request.workflow_id, subject_kind=EFFECT
     )
     return list(rows.exclude(pk=request.pk).order_by("-opened_at")[:MOST_EARLIER])
-
-
-def _spent(request: ApprovalRequest, related: Sequence[ApprovalRequest]) -> dict[UUID, str]:
-    approved = {row.pk for row in related if row.state == RequestState.APPROVED}
-    states = (GrantState.VOIDED, GrantState.REVOKED, GrantState.EXPIRED)
-    grants = Grant.objects.of(request.tenant_id).filter(request_id__in=approved, state__in=states)
-    ended = grants.order_by("approved_at").values_list("request_id", "state")
-    return {row: str(state) for row, state in ended if row is not None}
 
 
 def _last_look(effect: Effect, request: ApprovalRequest, reads: bool, called_at: datetime | None) -> Seen | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.db.models import OuterRef, QuerySet
 
@@ -73,6 +74,15 @@ def broke(request: ApprovalRequest) -> QuerySet[WakeCheck, dict[str, Any]]:
         subject=str(request.subject_id),
     )
     return checks.values("reason")[:1]
+
+
+def spent(request: ApprovalRequest, related: Sequence[ApprovalRequest]) -> Mapping[UUID, str]:
+    """How leave of these requests ended that came to nothing, by request."""
+    approved = {row.pk for row in related if row.state == RequestState.APPROVED}
+    states = (GrantState.VOIDED, GrantState.REVOKED, GrantState.EXPIRED)
+    grants = Grant.objects.of(request.tenant_id).filter(request_id__in=approved, state__in=states)
+    ended = grants.order_by("approved_at").values_list("request_id", "state")
+    return {row: str(state) for row, state in ended if row is not None}
 
 
 def called(effect: Effect) -> bool:

@@ -11,26 +11,23 @@ from django.db.models import Case, Q, QuerySet, Value, When
 from django.http import Http404
 from django.urls import reverse
 
+from approvals.labels import CLOSED, SETTLED, closed
 from approvals.services import effect_lines, run_parts
 from approvals.services.effect_lines import EffectLine
 from approvals.services.pieces import Content, Cursor, Fact, Page, bodies, content, counted
 from approvals.services.run_lists import seen_by
 from approvals.services.run_parts import WakeLine
 from approvals.templatetags.console import visible_text as shown
+from ledger.domain.handoffs import OPEN_HANDOFFS, Outcome
 from ledger.domain.identity import Verb
 from ledger.domain.phrases import reason
 from ledger.models import Effect, Handoff, Tenant, User
 from ledger.services import permissions
-from ledger.services.standings import OPEN_HANDOFFS
 
 SHOWN = 50
 MOST_EFFECTS = 50
-GRAVITY = Case(
-    When(escalated_at__isnull=False, then=Value(0)),
-    When(severity__in=["critical", "high"], then=Value(1)),
-    default=Value(2),
-)
-"""What nobody closed in its time comes first, then by severity."""
+GRAVITY = Case(When(escalated_at__isnull=False, then=Value(0)), default=Value(1))
+"""What nobody closed in its time comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,6 @@ class Row:
     id: UUID
     situation: str
     state: str
-    severity: str
     task: str
     workflow: str
     owner: str
@@ -61,7 +57,7 @@ class HandoffList:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Closing:
     """One way to close, what it causes, and why it can't be chosen now ('' when it can)."""
 
     value: str
@@ -76,19 +72,20 @@ class HandoffPage:
     situation: str
     why: str
     state: str
-    severity: str
     escalated: datetime | None
     facts: tuple[Fact, ...]
     wake: WakeLine | None
     about: EffectLine | None
     done: tuple[EffectLine, ...]
     unknown: tuple[EffectLine, ...]
-    not_started: tuple[EffectLine, ...]
+    not_done: tuple[EffectLine, ...]
     owner: str
     mine: bool
     operates: bool
     is_open: bool
-    outcomes: tuple[Outcome, ...]
+    blocks: bool
+    outcomes: tuple[Closing, ...]
+    reconcile: EffectLine | None
     note: Content
     outcome: str
     run_id: UUID
@@ -137,7 +134,7 @@ def handoffs(user: User, tenant: Tenant, shows: str = "open", before: str = "", 
     else:
         page = rows.annotate(grave=GRAVITY).order_by("grave", "due_at", "pk")
         if cursor is not None:
-            rank = int(grave) if grave in {"1", "2"} else 0
+            rank = 1 if grave == "1" else 0
             later = Q(due_at__gt=cursor.at) | Q(due_at=cursor.at, pk__gt=cursor.id)
             page = page.filter(Q(grave__gt=rank) | Q(later, grave=rank))
     found = list(page.select_related("owner", "run__workflow")[: SHOWN + 1])
@@ -164,13 +161,12 @@ def row(handoff: Handoff) -> Row:
         id=handoff.pk,
         situation=shown(reason(handoff.reason)),
         state=handoff.state,
-        severity=handoff.severity,
         task=shown(handoff.run.task),
         workflow=shown(handoff.run.workflow.name),
         owner=shown(handoff.owner.name) if handoff.owner else "",
         due=handoff.due_at,
         closed=handoff.closed_at,
-        outcome=OUTCOMES.get(handoff.outcome, ""),
+        outcome=came_to(handoff),
         escalated=handoff.escalated_at is not None,
     )
 
@@ -185,48 +181,51 @@ def handoff(user: User, tenant: Tenant, handoff_id: UUID) -> HandoffPage:
     operates = permissions.can(user, Verb.OPERATE, found.run.workflow)
     of_run = Effect.objects.of(tenant).filter(Q(run_id=found.run_id)).select_related("target")
     effects = effect_lines.lines(tenant, list(of_run.order_by("proposed_at", "pk")[:MOST_EFFECTS]), may_see=payloads)
-    wakes, _ = run_parts.wakes(tenant, found.run_id, {str(line.id): line.name for line in effects})
+    names = {str(line.id): line.name for line in effects}
     note = bodies([found.note_id], tenant.pk).get(found.note_id) if found.note_id else None
     unknown = tuple(line for line in effects if line.state in {"unknown", "in_flight"} or line.disputed)
     is_open = found.state in OPEN_HANDOFFS
+    open_call = _keeps_open(found, unknown)
     return HandoffPage(
         id=found.pk,
         situation=_situation(found, unknown),
         why=shown(reason(found.reason)),
         state=found.state,
-        severity=found.severity,
         escalated=found.escalated_at,
         facts=_facts(tenant, found),
-        wake=next((line for line in wakes if line.id == found.decision_id), None),
+        wake=run_parts.wake(tenant, found.decision_id, names) if found.decision_id else None,
         about=next((line for line in effects if line.id == found.effect_id), None),
         done=tuple(line for line in effects if line.state == "committed" and not line.disputed),
         unknown=unknown,
-        not_started=tuple(line for line in effects if line.state in {"proposed", "failed", "withdrawn"}),
+        not_done=tuple(line for line in effects if line.state in {"proposed", "failed", "withdrawn"}),
         owner=shown(found.owner.name) if found.owner else "",
         mine=found.owner_id == user.pk,
         operates=operates,
         is_open=is_open,
-        outcomes=_outcomes(found, unknown) if is_open else (),
+        blocks=found.blocks_run,
+        outcomes=_closings(found, open_call) if is_open else (),
+        reconcile=open_call,
         note=content(note, may_see=payloads or operates),
-        outcome=OUTCOMES.get(found.outcome, ""),
+        outcome=came_to(found),
         run_id=found.run_id,
         run_status=found.run.head.status,
         task=shown(found.run.task),
     )
 
 
-OUTCOMES = {
-    "wake": "the run was woken and checked again",
-    "cancel": "the run was cancelled",
-    "fail": "the run was failed",
-}
+WITHDRAWN = "no longer needed: what it was about is known"
+
+
+def came_to(handoff: Handoff) -> str:
+    """What closing it came to; '' while it is open, and where nobody closed it."""
+    return closed(handoff.outcome, blocks=handoff.blocks_run).was if handoff.outcome else ""
 
 
 def _situation(handoff: Handoff, unknown: tuple[EffectLine, ...]) -> str:
     """The state of things in one line."""
     task = shown(handoff.run.task)
     if handoff.state not in OPEN_HANDOFFS:
-        return f"“{task}”: {OUTCOMES.get(handoff.outcome, 'no longer needed; the run went on by itself')}."
+        return f"“{task}”: {came_to(handoff) or WITHDRAWN}."
     known = "the outcome of " + " and ".join(f"“{line.name}”" for line in unknown[:3]) + " isn’t known"
     standing = "stands still" if handoff.blocks_run else "has ended" if handoff.run.head.ended_at else "goes on"
     return f"“{task}” {standing}" + (f", and {known}." if unknown else ".")
@@ -240,6 +239,7 @@ def _facts(tenant: Tenant, handoff: Handoff) -> tuple[Fact, ...]:
         Fact("Workflow", f"{shown(handoff.run.workflow.name)}, version {shown(head.version)}"),
         Fact("Next step", shown(head.transition), mono=True),
         Fact("Handed over", time=handoff.opened_at),
+        Fact("Due", time=handoff.due_at),
         *((Fact("Escalated", time=handoff.escalated_at),) if handoff.escalated_at else ()),
         Fact("Owner", shown(handoff.owner.name) if handoff.owner else "nobody yet"),
         *((Fact("Closed", time=handoff.closed_at),) if handoff.closed_at else ()),
@@ -256,21 +256,23 @@ _WITHOUT = {
 """What waking a run again causes where a check would fail just as before."""
 
 
-def _outcomes(handoff: Handoff, unknown: tuple[EffectLine, ...]) -> tuple[Outcome, ...]:
-    """Ways to close a handoff; none while the outcome of a call of the run (or of the one that it is about) isn't known, or is disputed."""
+def _keeps_open(handoff: Handoff, unknown: tuple[EffectLine, ...]) -> EffectLine | None:
+    """The call whose outcome isn't known, or is disputed, for which the handoff can't be closed yet: of the run, or the one that it is about."""
+    own = [line for line in unknown if handoff.blocks_run or line.id == handoff.effect_id]
+    return min(own, key=lambda line: line.disputed, default=None)
+
+
+def _closings(handoff: Handoff, open_call: EffectLine | None) -> tuple[Closing, ...]:
+    """Ways to close a handoff; none can be chosen while `open_call` keeps it open."""
+    refused = ""
+    if open_call is not None and open_call.disputed:
+        refused = f"Not while it is disputed what became of “{open_call.name}”: say on its page which account holds."
+    elif open_call is not None:
+        refused = f"Not while the outcome of “{open_call.name}” isn’t known: reconcile it first."
     if not handoff.blocks_run:
-        unknown = tuple(line for line in unknown if line.id == handoff.effect_id)
-    open_calls = [line.name for line in unknown if line.state in {"unknown", "in_flight"}]
-    refused = f"Not while the outcome of “{open_calls[0]}” isn’t known: reconcile it first." if open_calls else ""
-    disputed = [line.name for line in unknown if line.disputed]
-    if disputed and not refused:
-        refused = f"Not while it is disputed what became of “{disputed[0]}”: say on its page which account holds."
-    if not handoff.blocks_run:
-        causes = "The handoff is closed. The run stays as it is."
-        return (Outcome("wake", "It is settled", causes, refused),)
-    wakes = _WITHOUT.get(handoff.reason, "Every check is made again. If they pass, a worker takes it from here.")
-    return (
-        Outcome("wake", "Wake the run", wakes, refused),
-        Outcome("cancel", "Cancel the run", "It ends as cancelled. What was done stays done.", refused),
-        Outcome("fail", "Fail the run", "It ends as failed. What was done stays done.", refused),
+        return (Closing(Outcome.WAKE, SETTLED.label, SETTLED.causes, refused),)
+    causes = {Outcome.WAKE: _WITHOUT[handoff.reason]} if handoff.reason in _WITHOUT else {}
+    return tuple(
+        Closing(outcome, words.label, causes.get(Outcome(outcome), words.causes), refused)
+        for outcome, words in CLOSED.items()
     )

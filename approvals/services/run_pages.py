@@ -21,7 +21,7 @@ from approvals.services.run_parts import AuthorityLine, CheckpointLine, Part, Wa
 from approvals.services.verification_pages import Verified
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.explain import explain, failed
-from ledger.domain.handoffs import HandoffRow
+from ledger.domain.handoffs import OPEN_HANDOFFS, HandoffRow
 from ledger.domain.health import health
 from ledger.domain.identity import Verb
 from ledger.domain.runs import ENDED, ClearanceRow
@@ -30,7 +30,7 @@ from ledger.domain.waits import Inaction, silence
 from ledger.models import Agent, Effect, Handoff, RunHead, Tenant, User, Worker
 from ledger.services import permissions
 from ledger.services.endings import endings
-from ledger.services.standings import OPEN_HANDOFFS, telling
+from ledger.services.standings import telling
 from ledger.services.views import telling_view
 
 MOST_EFFECTS = 50

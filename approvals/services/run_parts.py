@@ -140,6 +140,14 @@ def wakes(
     return tuple(_wake(decision, checks[decision.pk], names) for decision in found), part
 
 
+def wake(tenant: Tenant, decision_id: UUID, names: Mapping[str, str]) -> WakeLine | None:
+    """One decision with its checks, however many came after it."""
+    found = Decision.objects.of(tenant).filter(pk=decision_id).first()
+    if found is None:
+        return None
+    return _wake(found, list(WakeCheck.objects.of(tenant).filter(decision=found).order_by("ordinal")[:300]), names)
+
+
 def _wake(decision: Decision, checks: Sequence[WakeCheck], names: Mapping[str, str]) -> WakeLine:
     reasons = [finding(str(code)) for code in decision.reasons if code != "checks:passed"]
     return WakeLine(

@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from approvals.labels import closed
 from approvals.services import handoff_pages
 from approvals.services.newer import against
 from approvals.views import newer
@@ -20,12 +21,6 @@ from ledger.domain.handoffs import Outcome
 from ledger.domain.identity import Verb
 from ledger.models import Handoff
 from ledger.services import handoffs as services
-
-CLOSED = {
-    "wake": "Closed. The run is woken and every check is made again.",
-    "cancel": "Closed. The run is being cancelled.",
-    "fail": "Closed. The run is being failed.",
-}
 
 
 @require_safe
@@ -85,7 +80,7 @@ def handoff_own(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
 @require_POST
 @tenant_page
 def handoff_give_back(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
-    """Put it back for anybody: one's own, or that of somebody who isn't there. Until it is taken again it may escalate."""
+    """Put it back for anybody: one's own, or that of somebody who isn't there."""
     _operated(request, handoff_id)
     services.give_back(caller(request), handoff_id)
     messages.success(request, "It is nobody’s now. Whoever operates this workflow finds it in the list.")
@@ -100,7 +95,8 @@ def handoff_close(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
     typed = {name: request.POST.get(name, "").strip() for name in ("outcome", "reason")}
     page = handoff_pages.handoff(request.person, request.tenant, handoff_id)
     if not page.is_open:
-        raise LedgerError("wrong-state", "this handoff is closed already", "Read it again: somebody else closed it.")
+        over = "Read it again: somebody closed it, or nobody needs it any more."
+        raise LedgerError("wrong-state", "this handoff is over", over)
     errors = {}
     if typed["outcome"] not in {choice.value for choice in page.outcomes}:
         errors["outcome"] = "Choose what happens next."
@@ -109,7 +105,7 @@ def handoff_close(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
     if errors:
         return render(request, "handoffs/handoff.html", {"page": page, "typed": typed, "errors": errors}, status=422)
     services.close(caller(request), handoff_id, Outcome(typed["outcome"]), typed["reason"])
-    messages.success(request, CLOSED[typed["outcome"]])
+    messages.success(request, closed(typed["outcome"], blocks=page.blocks).said)
     return onward(request, f"{_address(request, handoff_id)}?closed=1")
 
 

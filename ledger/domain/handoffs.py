@@ -28,7 +28,7 @@ class HandoffState(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
-HELD = (HandoffState.OPEN, HandoffState.ACCEPTED)
+OPEN_HANDOFFS = (HandoffState.OPEN, HandoffState.ACCEPTED)
 """Nobody has said yet what happens next."""
 
 
@@ -77,7 +77,7 @@ class HandoffRow:
 def escalate(draft: Draft, handoff: HandoffRow) -> bool:
     """Nobody closed it by its due time, whether or not somebody has taken it: it stands first from here on, and is never closed by that. False when
     that isn't so, or was said before."""
-    if handoff.state not in HELD or handoff.escalated_at is not None or draft.at < handoff.due_at:
+    if handoff.state not in OPEN_HANDOFFS or handoff.escalated_at is not None or draft.at < handoff.due_at:
         return False
     draft.move(
         "handoff",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from ledger.domain.handoffs import HELD, HandoffState, Outcome
+from ledger.domain.handoffs import OPEN_HANDOFFS, HandoffState, Outcome
 from ledger.models.base import Record, record_id, within
 
 
@@ -50,7 +50,9 @@ class Handoff(Record):
         indexes = [
             models.Index(fields=["tenant", "state", "due_at"], name="handoff_by_state"),
             models.Index(
-                fields=["due_at"], name="handoff_due", condition=Q(state__in=list(HELD), escalated_at__isnull=True)
+                fields=["due_at"],
+                name="handoff_due",
+                condition=Q(state__in=list(OPEN_HANDOFFS), escalated_at__isnull=True),
             ),
             models.Index(fields=["due_at"], name="handoff_taken", condition=Q(state=HandoffState.ACCEPTED)),
         ]

@@ -21,7 +21,7 @@ from ledger.services.facts import Part
 from ledger.services.ids import new_body
 from ledger.services.views import run_view
 
-LONGEST_REASON = 2_000
+LONGEST_REASON = 4_000
 
 
 @writes(
@@ -53,12 +53,10 @@ def close(caller: Caller, handoff_id: UUID, outcome: Outcome, reason: str) -> No
     Raises LedgerError `agents-never-decide`, `not-found`, `forbidden`, `invalid`, `effects-open`, `wrong-state`.
     """
     text = reason.strip()
-    if not text or len(text) > LONGEST_REASON:
-        raise LedgerError(
-            "invalid",
-            f"a reason of 1 to {LONGEST_REASON} characters is needed",
-            "Say why, for whoever reads the record.",
-        )
+    if not text:
+        raise LedgerError("invalid", "a handoff is closed with a reason", "Say why, for whoever reads the record.")
+    if len(text) > LONGEST_REASON:
+        raise LedgerError("invalid", f"the reason is longer than {LONGEST_REASON} characters", "Shorten it.")
 
     def write(draft: Draft, view: RunView, handoff: HandoffRow) -> bool:
         note = new_body(text.encode(), draft.at, "text/plain")
@@ -95,7 +93,8 @@ def reopen(handoff_id: UUID) -> bool:
 
 def due(limit: int) -> list[UUID]:
     """Handoffs that nobody has closed by their due time, longest overdue first."""
-    overdue = f"t.state IN ('open', 'accepted') AND t.escalated_at IS NULL AND t.due_at <= {facts.clock()}"
+    still = ", ".join(f"'{state}'" for state in rows.OPEN_HANDOFFS)
+    overdue = f"t.state IN ({still}) AND t.escalated_at IS NULL AND t.due_at <= {facts.clock()}"
     read = facts.read(handoffs=Part("handoff", overdue, many=True, order="t.due_at", limit=limit))
     return [row["id"] for row in read.many("handoffs")]
 

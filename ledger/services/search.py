@@ -14,6 +14,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Cast, Right
 
 from ledger.domain.errors import LedgerError
+from ledger.domain.handoffs import OPEN_HANDOFFS
 from ledger.domain.health import SWEPT_AFTER, UNCLAIMED_AFTER, Health
 from ledger.domain.runs import ENDED, Status
 from ledger.domain.waits import SetState
@@ -21,7 +22,6 @@ from ledger.domain.wakes import WakeState
 from ledger.models import Agent, Effect, Handoff, Lease, Run, RunHead, User, WaitSet, Wake, Worker
 from ledger.services import facts
 from ledger.services.ports import approvals
-from ledger.services.standings import OPEN_HANDOFFS
 
 LOOKED_THROUGH = 5_000
 """Parts of words are looked for in so many runs, the newest; whole values among all."""

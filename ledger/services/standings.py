@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from ledger.domain.effects import EffectRow, EffectState, TargetRow
-from ledger.domain.handoffs import HandoffRow, HandoffState
+from ledger.domain.handoffs import OPEN_HANDOFFS, HandoffRow
 from ledger.domain.runs import ENDED, ClearanceRow, Head, LeaseRow
 from ledger.domain.views import RunView
 from ledger.domain.waits import MemberRow, SetRow, SetState
@@ -22,7 +22,6 @@ from ledger.services.ports import approvals
 from ledger.services.views import asked_of
 
 T = TypeVar("T")
-OPEN_HANDOFFS = (HandoffState.OPEN, HandoffState.ACCEPTED)
 
 
 def standings(tenant_id: UUID, heads: Sequence[RunHead], now: datetime) -> Iterator[tuple[RunHead, RunView, str]]:

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from approvals.domain.checks import phrases
+from ledger.domain.phrases import reason
 from ledger.domain.wakes import Answer, Check
 
 DIGEST = "0123456789abcdef"
@@ -47,3 +48,14 @@ def test_each_side_is_a_phrase_and_hashes_stand_behind_it(check: Check) -> None:
     told = phrases(check)
     assert (told.recorded, told.observed) == TABLE[check]
     assert not re.search(r"[0-9a-f]{12}", told.recorded + told.observed)
+
+
+def test_why_a_person_has_a_run_says_what_was_found_and_what_was_enough_of_it() -> None:
+    assert reason("target:moved:asked_enough").endswith("moved; people were asked often enough.")
+    assert "the target is set up otherwise now; people" in reason("grant:target-changed:asked_enough")
+    assert reason("target:moved_unasked:replanned_enough").endswith("; it was planned anew often enough.")
+
+
+def test_who_lost_a_run_and_how_often_is_told_as_it_was_counted() -> None:
+    assert "claimed three times or more" in reason("poisoned") and "the last worker was lost" in reason("poisoned")
+    assert "claimed ten times or more" in reason("no-progress")

@@ -55,7 +55,7 @@ def test_no_key_of_an_agent_and_nobody_without_the_right_takes_or_closes_one(wor
 
 def test_closing_needs_a_reason(world: World) -> None:
     found = handed_off(world)
-    for reason in ("", "   ", "x" * 2_001):
+    for reason in ("", "   ", "x" * 4_001):
         refused("invalid", handoffs.close, person(world, world.charlie), found.pk, Outcome.WAKE, reason)
 
 

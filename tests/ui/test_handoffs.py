@@ -127,11 +127,11 @@ def test_a_closed_handoff_says_what_came_of_it_and_why(world: World, clock: Cloc
     answer = send(world, handoff, "handoff_close", outcome="cancel", reason="The customer withdrew <b>it</b>.")
     text = answer.content.decode()
     assert answer.status_code == 200 and "Closed. The run is being cancelled." in text
-    assert "The run was cancelled" in text and "The customer withdrew &lt;b&gt;it&lt;/b&gt;." in text
+    assert "The run was to end as cancelled" in text and "The customer withdrew &lt;b&gt;it&lt;/b&gt;." in text
     assert (read(handoff).state, world.head(handoff.run_id).intent) == ("closed", "cancel")
     assert send(world, handoff, "handoff_close", outcome="wake", reason="again").status_code == 409
     shown = client_of(world.charlie).get(reverse("handoffs", args=[world.tenant.slug]) + "?show=closed")
-    assert "The run was cancelled" in shown.content.decode()
+    assert "The run was to end as cancelled" in shown.content.decode()
 
 
 def test_open_handoffs_come_gravest_and_soonest_due_first_and_equal_their_badge(world: World, clock: Clock) -> None:
