@@ -105,7 +105,7 @@ LOOKS: Mapping[str, str] = {
 REPORTS: Mapping[str, str] = {
     "settle": "Worker reported",
     "late": "Late report, kept as evidence",
-    "lookup": "Asked by key",
+    "lookup": "Looked up",
     "replay": "Asked by sending the same again",
     "lapse": "Became unknown",
     "verdict": "Settled by hand",
@@ -128,9 +128,23 @@ CAUSES: Mapping[str, str] = {
     "worker": "its worker couldn’t tell",
     "no-lookup": "this target can’t be asked",
     "key-forgotten": "the target no longer remembers the key",
+    "breaker-open": "not asked: it stayed silent lately, and is asked again later",
+    "timed-out": "no answer in time",
+    "no-reply": "no reply",
+    "not-resolved": "its address was not found",
+    "address-refused": "its address is none that may be called",
+    "too-large": "its answer was too large",
+    "look-failed": "the look-up failed here",
 }
 
-UNASKABLE = frozenset({"no-lookup"})
+WITHDRAWN: Mapping[str, str] = {
+    "wait_closed": "its wait ended",
+    "withdrawn": "the agent did without it",
+    "superseded": "the agent planned anew, or its run ended",
+    "cancelled": "the run was ended",
+}
+
+UNASKABLE = frozenset({"no-lookup", "breaker-open"})
 """Causes of a look-up that was none: no question went out."""
 
 STANDS: Mapping[str, str] = {
@@ -220,6 +234,11 @@ def verb(code: str) -> tuple[str, str]:
 def cause(code: str) -> str:
     """Why an effect failed or was withdrawn, in words."""
     return CAUSES.get(code, words(code))
+
+
+def withdrawn(code: str) -> str:
+    """Why a request was withdrawn before anybody decided, in words."""
+    return WITHDRAWN.get(code, words(code))
 
 
 def member_words(member: Any, names: Mapping[Any, str]) -> str:

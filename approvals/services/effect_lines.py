@@ -15,6 +15,7 @@ from approvals.services.pieces import Content, Fact, Item, bodies, content
 from approvals.templatetags.console import span
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.phrases import words
+from ledger.domain.targets import replayed
 from ledger.models import Effect, EffectReport, Permit, Tenant, TransitionInstance
 
 MOST = 100
@@ -197,13 +198,19 @@ def _state(report: EffectReport) -> str:
     return STATES.get(report.answer, "queued")
 
 
+def _asked_by(target: Any) -> str:
+    if target.lookup is None:
+        return "can’t be asked"
+    return "can be asked by sending the same again" if replayed(target.lookup) else "can be asked by key"
+
+
 def guarantees(target: Any) -> tuple[Fact, ...]:
     """What a target declares, in words: they decide what can be asked and what may be sent again."""
     rows: Mapping[str, str] = {
         "Key": "recognises a repeated key" if target.keyed else "does not know keys: a repeat acts twice",
-        "Repeat": "same key answers the first result" if target.first_result_replayed else "no answer to a repeat",
+        "Repeat": "same key answers the first result" if target.first_result_replayed else "not promised",
         "Remembers keys": span(target.key_retention) if target.key_retention else "no promise",
-        "Look-up": "can be asked by key" if target.lookup else "can’t be asked",
+        "Look-up": _asked_by(target),
         "Shows a call after": span(target.visibility_delay) if target.visibility_delay else "at once",
         "Answers within": span(target.call_limit),
     }

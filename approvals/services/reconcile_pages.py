@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -16,20 +16,21 @@ from django.urls import reverse
 from approvals.domain import money as amounts
 from approvals.labels import LOOKS, UNASKABLE, cause
 from approvals.renderers import Asked, words_for
-from approvals.services import effect_lines
+from approvals.services import effect_lines, verdicts
 from approvals.services.counts import clock
 from approvals.services.effect_lines import EffectLine
 from approvals.services.pieces import HIDDEN, MANY, Cursor, Fact, Item, Page, bodies, counted, money, parsed
 from approvals.services.run_lists import seen_by
 from approvals.templatetags.console import absolute
 from approvals.templatetags.console import visible_text as shown
-from ledger.domain.effects import OPEN, EffectRow, EffectState, ReportKind, TargetRow, horizon
+from ledger.domain.effects import EffectState, LookAnswer, ReportKind
 from ledger.domain.identity import Verb
 from ledger.domain.phrases import words
 from ledger.models import Body, Effect, EffectReport, RunHead, Tenant, User, WorkflowType
-from ledger.services import effects, facts, permissions
+from ledger.services import permissions
 
 SHOWN = 50
+ASKABLE = frozenset({EffectState.UNKNOWN, EffectState.IN_FLIGHT, EffectState.FAILED})
 SETTLED = frozenset({EffectState.COMMITTED, EffectState.FAILED})
 REQUEST_READ = 16_384
 """Bytes of the largest request whose amount is summed up."""
@@ -66,17 +67,6 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """One way to settle by hand, and what it causes. `possible_from` is set while nobody can know that yet."""
-
-    value: str
-    label: str
-    causes: str
-    needs_reference: bool = False
-    possible_from: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class EffectPage:
     """One effect as its page shows it. `choices` is empty when nothing is to be settled by hand, or not by this person."""
 
@@ -88,7 +78,7 @@ class EffectPage:
     history: tuple[Item, ...]
     recorded: tuple[Item, ...]
     has_result: bool
-    choices: tuple[Choice, ...]
+    choices: tuple[verdicts.Choice, ...]
     why_no_choice: str
     can_ask: bool
     run_id: UUID
@@ -203,6 +193,16 @@ def _why(effect: Effect, report: EffectReport | None) -> str:
     return "The worker was lost while its call was out."
 
 
+def heard(tenant: Tenant, effect_id: UUID, answer: LookAnswer) -> str:
+    """What came of asking the target about an effect, in a sentence."""
+    if answer is not LookAnswer.CANNOT_TELL:
+        return f"The target answered: {LOOKS[answer]}."
+    report = EffectReport.objects.of(tenant).filter(effect_id=effect_id).order_by("-ordinal").first()
+    if report is not None and report.cause in UNASKABLE:
+        return f"{cause(report.cause).capitalize()}."
+    return "The target could not say, or did not answer; what was heard stands below."
+
+
 def effect(user: User, tenant: Tenant, effect_id: UUID) -> EffectPage:
     """One effect for whoever may see its run; only operators get choices. Http404 for what this person can't see."""
     rows = Effect.objects.of(tenant).filter(pk=effect_id, run__head__in=seen_by(user, tenant))
@@ -225,9 +225,9 @@ def effect(user: User, tenant: Tenant, effect_id: UUID) -> EffectPage:
         history=line.reports,
         recorded=line.recorded,
         has_result=found.result_id is not None,
-        choices=choices(found) if operates else (),
+        choices=verdicts.choices(found) if operates else (),
         why_no_choice=_why_no_choice(found, operates),
-        can_ask=operates and asked and found.state in {EffectState.UNKNOWN, EffectState.IN_FLIGHT, EffectState.FAILED},
+        can_ask=operates and asked and found.target.lookup is not None and found.state in ASKABLE,
         run_id=found.run_id,
         run_status=found.run.head.status,
         task=shown(found.run.task),
@@ -272,7 +272,7 @@ def _situation(effect: Effect, head: RunHead) -> str:
     state = EffectState(effect.state)
     what = _SITUATIONS.get(state, _REFUSED)
     if state is EffectState.FAILED and effect.cause != "rejected":
-        what = f"It was not done. {again(effect)}"
+        what = f"It was not done. {verdicts.again(effect)}"
     if effect.held:
         what = _HELD[effect.held]
     elif state is EffectState.COMMITTED and effect.result_id is not None:
@@ -310,66 +310,10 @@ def _facts(tenant: Tenant, effect: Effect, amount: str, payloads: bool) -> tuple
         *((Fact("First allowed", time=effect.first_permit_at),) if effect.first_permit_at else ()),
         *(
             (Fact("Asked next", time=effect.due_at, note="by itself, nobody has to act"),)
-            if effect.state == EffectState.UNKNOWN
+            if effect.state == EffectState.UNKNOWN and effect.target.lookup is not None
             else ()
         ),
     )
-
-
-def again(effect: Effect) -> str:
-    """Whether a call that was not done may be sent again, and what a person has to do with it."""
-    if effect.state == EffectState.COMMITTED:
-        flagged = "it is flagged as disputed, and a person says which account holds."
-        return f"It stays recorded as done; {flagged if effect.disputed else 'nothing is sent again.'}"
-    target = shown(effect.target.name)
-    why = effects.needs_a_person(effect.pk)
-    if why == "no_keys":
-        return f"{target} knows no keys, so only a person may have it sent once more."
-    if why == "key_forgotten":
-        return f"{target} may have forgotten its key, so only a person may have it sent once more."
-    if effects.once_more(effect.pk):
-        return "A person found so: the agent may send it once more, and no further time without another such finding."
-    return "The agent may send it again, with the same key." if effect.target.keyed else "The agent may send it again."
-
-
-def _once_more(effect: Effect) -> str:
-    name, target = shown(effect.name), shown(effect.target.name)
-    if not effect.target.keyed:
-        return f"The agent may send “{name}” once more. {target} knows no keys: be sure, or it happens twice."
-    return (
-        f"The agent may send “{name}” again, with the same key; once more where {target} may have forgotten it: be sure"
-        " then, or it happens twice."
-    )
-
-
-def choices(effect: Effect) -> tuple[Choice, ...]:
-    """What a person may say of this effect now, with what each answer causes."""
-    name = shown(effect.name)
-    done = Choice("committed", "It was done", "The run will see it as done and go on; nothing is sent again.", True)
-    absent = Choice("confirmed_absent", "It was not done", _once_more(effect))
-    refused = Choice(
-        "rejected", "It was refused for good", f"“{name}” is final as not done. Trying again needs a new proposal."
-    )
-    if effect.state == EffectState.UNKNOWN:
-        return done, replace(absent, possible_from=_arrives_until(effect)), refused
-    if effect.disputed and effect.state not in OPEN:
-        closes = "The dispute is over, and what waits for it goes on. Nothing is sent again."
-        return replace(done, causes=closes), replace(absent, causes=closes)
-    if effect.state == EffectState.FAILED and effect.attempt:
-        after_all = Choice("committed", "It was done after all", "It becomes unknown again and is looked up.", True)
-        if not effects.needs_a_person(effect.pk):
-            return (after_all,)
-        return after_all, replace(absent, possible_from=_arrives_until(effect))
-    if effect.state == EffectState.COMMITTED and not effect.disputed:
-        causes = "It stays recorded as done, flagged as disputed, and is handed to a person."
-        return (Choice("confirmed_absent", "It was not done", causes),)
-    return ()
-
-
-def _arrives_until(effect: Effect) -> datetime | None:
-    """Until when a call may still arrive, or not show yet; nothing once that is over."""
-    until = horizon(facts.load(EffectRow, vars(effect)), facts.load(TargetRow, vars(effect.target)))
-    return until if until is not None and facts.read().now < until else None
 
 
 def _why_no_choice(effect: Effect, operates: bool) -> str:

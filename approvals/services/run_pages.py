@@ -228,7 +228,7 @@ def _attention(tenant: Tenant, effects: list[Effect], handoff: HandoffRow | None
         return "Open the handoff", reverse("handoff", args=[tenant.slug, handoff.id])
     for effect in effects:
         if effect.state == "unknown" or effect.disputed:
-            return "Open in reconcile", reverse("effect", args=[tenant.slug, effect.pk])
+            return "Open in Reconcile", reverse("effect", args=[tenant.slug, effect.pk])
     return "", ""
 
 
@@ -242,7 +242,6 @@ def _facts(head: RunHead) -> tuple[Fact, ...]:
         Fact("Started", time=run.created_at),
         Fact("Ended", time=head.ended_at) if head.ended_at else Fact("Last moved", time=head.moved_at),
         Fact("Run", str(run.pk), mono=True, copy_text=str(run.pk)),
-        *((Fact("Forked from", str(run.lineage_id), mono=True),) if run.lineage_id != run.pk else ()),
     )
 
 

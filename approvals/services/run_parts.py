@@ -15,7 +15,7 @@ from django.urls import reverse
 from approvals.domain.checks import phrases
 from approvals.domain.differences import Difference, difference
 from approvals.domain.requests import CARRIED, Choice
-from approvals.labels import DEADLINES, DECISIONS, member_words
+from approvals.labels import DEADLINES, DECISIONS, member_words, withdrawn
 from approvals.models import ApprovalRequest, Vote
 from approvals.services.pieces import Content, Cursor, content, parsed
 from approvals.templatetags.console import visible_text as shown
@@ -330,7 +330,7 @@ TOLD = {Choice.APPROVE: "approved by", Choice.DENY: "denied by"}
 
 def _votes(votes: Sequence[Vote], request: ApprovalRequest) -> str:
     """Who voted on what is asked now, then who did on revisions before it: theirs count no more, and are told as void."""
-    now = [*(_vote(vote) for vote in votes if vote.revision == request.revision), words(request.cause)]
+    now = [*(_vote(vote) for vote in votes if vote.revision == request.revision), withdrawn(request.cause)]
     if request.revision == 1:
         return ", ".join(part for part in now if part)
     present = ", ".join(part for part in now if part) or "no vote yet"

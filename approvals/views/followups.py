@@ -8,6 +8,7 @@ from typing import Any
 from django.urls import reverse
 
 from approvals.domain.requests import RequestState
+from approvals.labels import withdrawn
 from approvals.services.cards import SLOW, Card
 from approvals.templatetags.console import absolute, span, visible_text
 from approvals.views.earlier import what_moved
@@ -17,9 +18,9 @@ from ledger.domain.runs import Status
 from ledger.models import Tenant
 
 ENDED = {
-    EffectState.COMMITTED: ("committed", "Done: the target confirmed it"),
+    EffectState.COMMITTED: ("committed", "Done: recorded as carried out"),
     EffectState.IN_FLIGHT: ("in_flight", "The agent resumed; the call is out"),
-    EffectState.UNKNOWN: ("unknown", "The outcome is unknown; it is being looked up"),
+    EffectState.UNKNOWN: ("unknown", "The outcome is unknown; nothing is sent again until it is known"),
     EffectState.FAILED: ("failed", "The call failed"),
     EffectState.WRITTEN_OFF: ("written_off", "The outcome was written off"),
 }
@@ -65,7 +66,7 @@ def _decision(card: Card) -> dict[str, Any]:
     titles = {
         RequestState.APPROVED: f"Decision recorded: approved by {who}",
         RequestState.DENIED: f"Decision recorded: denied by {who}",
-        RequestState.WITHDRAWN: f"Withdrawn before a decision: {request.cause.replace('_', ' ')}",
+        RequestState.WITHDRAWN: f"Withdrawn before a decision: {withdrawn(request.cause)}",
     }
     title = titles.get(RequestState(card.state), "Expired: nobody decided in time, nothing was sent")
     return {"at": at, "state": card.state, "title": title}

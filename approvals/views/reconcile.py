@@ -11,8 +11,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from approvals.labels import LOOKS
-from approvals.services import reconcile_pages
+from approvals.services import reconcile_pages, verdicts
 from approvals.services.newer import against
 from approvals.services.reconcile_pages import EffectPage
 from approvals.views import newer
@@ -29,10 +28,6 @@ OUTCOMES = {
     "committed": (EffectState.COMMITTED, ""),
     "confirmed_absent": (EffectState.FAILED, "confirmed_absent"),
     "rejected": (EffectState.FAILED, "rejected"),
-}
-SETTLED = {
-    "committed": "Recorded: it was done. Nothing is sent again.",
-    "rejected": "Recorded: it was refused for good.",
 }
 
 
@@ -79,7 +74,7 @@ def effect_ask(request: TenantRequest, effect_id: UUID) -> HttpResponse:
     """Ask the target now, as this person; the answer is recorded with all that follows from it."""
     _operated(request, effect_id)
     answer = engine.reconcile(effect_id, actor=caller(request).actor)
-    messages.info(request, f"The target answered: {LOOKS[answer]}.")
+    messages.info(request, reconcile_pages.heard(request.tenant, effect_id, answer))
     return onward(request, _address(request, effect_id))
 
 
@@ -95,25 +90,19 @@ def effect_verdict(request: TenantRequest, effect_id: UUID) -> HttpResponse:
         return _page(request, page, status=422, typed=typed, errors=errors)
     outcome, cause = OUTCOMES[typed["verdict"]]
     effects.verdict(caller(request), effect_id, outcome, cause, typed["evidence"], typed["reference"])
-    messages.success(
-        request, SETTLED.get(typed["verdict"]) or f"Recorded: it was not done. {_again(request, effect_id)}"
-    )
+    now = Effect.objects.of(request.tenant).select_related("target").get(pk=effect_id)
+    messages.success(request, verdicts.judged(now, typed["verdict"]))
     return onward(request, f"{_address(request, effect_id)}?settled=1")
 
 
-def _again(request: TenantRequest, effect_id: UUID) -> str:
-    return reconcile_pages.again(Effect.objects.of(request.tenant).select_related("target").get(pk=effect_id))
-
-
-def _operated(request: TenantRequest, effect_id: UUID) -> Effect:
-    """The effect, for somebody who may operate its workflow. Raises LedgerError `not-found` or `forbidden`."""
+def _operated(request: TenantRequest, effect_id: UUID) -> None:
+    """Only for somebody who may operate the workflow of the effect's run. Raises LedgerError `not-found` or `forbidden`."""
     found: Effect | None = (
         Effect.objects.of(request.tenant).filter(pk=effect_id).select_related("run__workflow").first()
     )
     if found is None:
         raise LedgerError("not-found", "there is no such effect here", "Check the address.")
     need(request, Verb.OPERATE, found.run.workflow)
-    return found
 
 
 def _missing(page: EffectPage, typed: dict[str, str]) -> dict[str, str]:

@@ -165,7 +165,8 @@ def check_not_in_use(changed: Collection[str], open_calls: int) -> None:
         raise LedgerError(
             "target-in-use",
             f"{open_calls} calls to this target are in flight or unknown, and are looked up by its {', '.join(asked)}",
-            "Settle them first (Reconcile lists them), or register the other address under a name of its own.",
+            "Settle them first (Reconcile lists those that are unknown or overdue; the others have yet to answer), or register the other address"
+            " under a name of its own.",
             effects=open_calls,
             fields=asked,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,10 +11,12 @@ from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import LookAnswer
 from ledger.engine import wakes
 from ledger.models import Effect, Handoff
-from ledger.services import effects, leases
+from ledger.services import effects, leases, targets
 from ledger.services.effects import Looked
 from ledger.services.packets import Packet
+from ledger.services.targets import TargetSpec
 from tests.clock import Clock
+from tests.documents import REPLAY
 from tests.ui.asking import ask, client_of, decide
 from tests.world import World
 
@@ -34,6 +37,20 @@ def called(world: World, *, seconds: int = 60, **asking: Any) -> tuple[Packet, E
     effect = world.effect(run_id)
     effects.permit(world.caller, effect.pk, packet.fence)
     return packet, world.effect(run_id)
+
+
+def found_by(world: World, lookup: Mapping[str, Any]) -> None:
+    """The payment service, where nobody answers, found again in this way."""
+    spec = TargetSpec(
+        "payments",
+        "http://127.0.0.1:9",
+        True,
+        key_retention=86_400,
+        private=True,
+        lookup=dict(lookup),
+        first_result_replayed=lookup is REPLAY,
+    )
+    targets.register(world.admin, spec)
 
 
 def lost(world: World, clock: Clock, **asking: Any) -> Effect:

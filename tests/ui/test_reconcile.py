@@ -151,11 +151,11 @@ def test_done_and_refused_can_be_said_at_once(world: World, clock: Clock) -> Non
         assert world.effect(effect.run_id).state == state
 
 
-def test_asking_again_records_the_answer_under_the_person(world: World, clock: Clock) -> None:
+def test_asking_again_records_what_came_of_it_under_the_person(world: World, clock: Clock) -> None:
     effect = lost(world, clock)
     answer = send(world, effect, "effect_ask")
     text = answer.content.decode()
-    assert answer.status_code == 200 and "The target answered: can’t tell." in text
+    assert answer.status_code == 200 and "This target can’t be asked." in text
     assert reports(effect)[-1] == ("lookup", "cannot_tell")
     newest = EffectReport.objects.of(world.tenant).filter(effect=effect).latest("ordinal")
     assert newest.actor == f"person:{world.charlie.pk}"

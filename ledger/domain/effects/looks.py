@@ -247,12 +247,14 @@ def begin_replay(draft: Draft, view: RunView, effect: EffectRow) -> None:
         raise LedgerError(
             "wrong-state",
             "only an unknown effect is looked up by replay, and only where the target answers the first result again",
-            "Ask the target by another way.",
+            "Look at the target, and say on the Reconcile page what you found.",
             state=str(effect.state),
         )
     if effect.first_permit_at is None or not remembered(effect, target, draft.at):
         raise LedgerError(
-            "expired", "the target may have forgotten the key: a replay could act twice", "A person decides."
+            "expired",
+            "the target may have forgotten the key: a replay could act twice",
+            "Somebody has to look at the target, and say on the Reconcile page what they found.",
         )
     draft.before(effect.first_permit_at + target.remembers_for)
     report(draft, effect, Said(ReportKind.REPLAY, "sent", effect.attempt), counted=False)

@@ -76,7 +76,7 @@ def permit(draft: Draft, view: RunView, effect: EffectRow, ask: PermitAsk) -> tu
     if view.head.intent is not Intent.NONE:
         raise LedgerError(
             "not-cleared",
-            f"the run is to {view.head.intent}",
+            f"the run is being ended as asked ({view.head.intent})",
             "Stop; commit or release the run.",
             intent=str(view.head.intent),
         )
@@ -193,14 +193,14 @@ def _check_retry(draft: Draft, effect: EffectRow, target: TargetRow, last_word: 
         raise LedgerError(
             "wrong-state",
             "this target knows no keys: a person decides whether to do it again",
-            "Give the run back: a person says from the reconcile page whether it may be done once more.",
+            "Give the run back: a person says on the Reconcile page whether it may be done once more.",
             cause=effect.cause,
         )
     if why:
         raise LedgerError(
             "expired",
             "the target no longer remembers this effect's key: a repeat might act twice",
-            "A person decides, from the reconcile page.",
+            "Give the run back: somebody has to look at the target, and say on the Reconcile page what they found.",
             until=_known_until(effect, target).isoformat(),
         )
     if target.keyed and not forgotten(effect, target, draft.at):

@@ -128,7 +128,7 @@ def verdict(
     Raises LedgerError `agents-never-decide`, `forbidden`, `invalid` without evidence, `wrong-state`.
     """
     if caller.person_id is None:
-        raise LedgerError("agents-never-decide", "a verdict is a person's", "Sign in and decide on the reconcile page.")
+        raise LedgerError("agents-never-decide", "a verdict is a person's", "Sign in and decide on the Reconcile page.")
     text = evidence.strip()
     if not text or len(text) > LONGEST_EVIDENCE:
         raise LedgerError(
