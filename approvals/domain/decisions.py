@@ -152,7 +152,7 @@ def check_voter(
         raise LedgerError(
             "not-eligible",
             "your vote would count for none of the rules",
-            "Ask somebody of the groups that the request names.",
+            "Ask somebody of the teams that the request names.",
             groups=sorted({rule.group for rule in asked.revision.needs.rules}),
         )
 

@@ -126,15 +126,15 @@ class People:
         return "" if reached(needs.rules, groups) else "votes-lost"
 
     def wanted(self, tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, Wanted]:
-        """The teams of the revisions that are open, and those that can't meet them: one query, and one for each workflow type."""
+        """The teams of the revisions that are open, by name, and those that can't meet them: three queries, and one for each workflow type."""
         return wanted(tenant_id, effect_ids)
 
     def unanswerable(self, tenant_id: UUID) -> Collection[UUID]:
-        """Of the 200 open requests that are to be decided first."""
+        """Of the open requests that are to be decided first, as many as are looked at."""
         return unanswerable(tenant_id)
 
     def refusals(self, tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterable[tuple[UUID, Reason]]:
-        """Requests of these runs that were denied, with who did, or that nobody decided on: three queries."""
+        """Requests of these runs that were denied, with who did, or that nobody decided on: four queries."""
         return refusals(tenant_id, run_ids)
 
     def reasons(self, tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, str]:

@@ -10,6 +10,7 @@ from django.db.models import F, Q
 
 from approvals.domain.requests import EFFECT, Choice, RequestState
 from approvals.models import ApprovalRequest, Vote
+from approvals.services import standing
 from ledger.domain.canonical import commit
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow
@@ -26,7 +27,7 @@ UNDECIDED = Q(state=RequestState.EXPIRED) | Q(
 
 
 def refusals(tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterator[tuple[UUID, Reason]]:
-    """The refused and the undecided requests of these runs: three queries, however many."""
+    """The refused and the undecided requests of these runs: four queries, however many."""
     rows = ApprovalRequest.objects.of(tenant_id).filter(run_id__in=run_ids, closed_at__isnull=False)
     closed = list(rows.filter(UNDECIDED | Q(state=RequestState.DENIED)))
     names = dict(
@@ -38,11 +39,13 @@ def refusals(tenant_id: UUID, run_ids: Sequence[UUID]) -> Iterator[tuple[UUID, R
     for request_id, name, groups in denied.order_by("voted_at").values_list("request_id", "voter__name", "groups"):
         people[request_id].append(name)
         teams[request_id].update(groups)
+    known = standing.team_names(tenant_id, {slug for slugs in teams.values() for slug in slugs})
     for row in closed:
         what = names.get(row.subject_id, "")
         if row.state == RequestState.DENIED:
             who = tuple(dict.fromkeys(people[row.pk]))
-            yield row.run_id, Reason(Kind.DENIED, row.closed_at, what, who, teams=tuple(sorted(teams[row.pk])))
+            of = tuple(sorted(known.get(slug) or slug for slug in teams[row.pk]))
+            yield row.run_id, Reason(Kind.DENIED, row.closed_at, what, who, teams=of)
         else:
             yield row.run_id, Reason(Kind.UNDECIDED, row.closed_at, what, note=at(row.decide_by))
 

@@ -16,12 +16,24 @@ from ledger.domain.authority import Requirement, Wanted
 from ledger.models import WorkflowType
 
 MOST_CHECKED = 200
+NAMELESS = "without a name"
 AT_ONCE = 25
 """So few requests that an index finds their revisions, however many there are."""
 
 
 def wanted(tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, Wanted]:
-    """By effect, of those with an open request: two queries, and one for each workflow type of theirs."""
+    """By effect, of those with an open request, with the teams by their names: three queries, and one for each workflow type of theirs."""
+    found = _wanted(tenant_id, effect_ids)
+    names = standing.team_names(tenant_id, {slug for each in found.values() for slug in each.groups}) if found else {}
+
+    def told(slugs: Sequence[str]) -> tuple[str, ...]:
+        return tuple(names.get(slug) or slug or NAMELESS for slug in slugs)
+
+    return {effect_id: Wanted(told(each.groups), told(each.lacking)) for effect_id, each in found.items()}
+
+
+def _wanted(tenant_id: UUID, effect_ids: Sequence[UUID]) -> Mapping[UUID, Wanted]:
+    """The same, with the teams by their slugs."""
     if not effect_ids:
         return {}
     pending = ApprovalRequest.objects.of(tenant_id).filter(
@@ -53,4 +65,4 @@ def unanswerable(tenant_id: UUID) -> Collection[UUID]:
     runs = dict(rows.order_by("decide_by", "pk").values_list("subject_id", "run_id")[:MOST_CHECKED])
     effects = list(runs)
     parts = [effects[start : start + AT_ONCE] for start in range(0, len(effects), AT_ONCE)]
-    return {runs[effect_id] for part in parts for effect_id, each in wanted(tenant_id, part).items() if each.lacking}
+    return {runs[effect_id] for part in parts for effect_id, each in _wanted(tenant_id, part).items() if each.lacking}

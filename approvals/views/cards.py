@@ -32,7 +32,7 @@ STANCES = {
     "voted": "Your vote on this revision is in.",
     "self": "The agent asks on your behalf, or is your own: somebody else has to decide.",
     "no-right": "You may read this, but your account can’t approve in this workflow.",
-    "no-group": "You may approve in this workflow, but are in none of the groups that this request needs.",
+    "no-group": "You may approve in this workflow, but are in none of the teams that this request needs.",
 }
 TAKE_BACK = "The agent may not make this call any more. It may ask again; then you or others decide anew."
 REVISION_REASONS = {
@@ -192,7 +192,7 @@ def policy_changed(card: Card) -> str:
 
 
 def team(slug: str, names: Mapping[str, str]) -> str:
-    """A rule's group as people know it: "the team Refund approvers"."""
+    """A rule's team as people know it: "the team Refund approvers"."""
     return f"the team {visible_text(names.get(slug) or slug)}" if slug else "a team without a name"
 
 

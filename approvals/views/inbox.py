@@ -16,10 +16,12 @@ from approvals.context import address
 from approvals.renderers import Asked, words_for
 from approvals.services import listing, waiting
 from approvals.services.pieces import Cursor
+from approvals.services.standing import team_names
 from approvals.services.waiting import Entry, Kind
 from approvals.templatetags.console import visible_text
 from approvals.views import counts
 from approvals.views.access import TenantRequest, tenant_page
+from approvals.views.cards import team
 from ledger.domain import canonical
 from ledger.domain.errors import LedgerError
 from ledger.services import facts
@@ -155,11 +157,13 @@ def _tabs(request: TenantRequest, badges: dict[str, str], kinds: Collection[Kind
 
 
 def _impossible(request: TenantRequest) -> list[dict[str, str]]:
+    found = listing.impossible_for(request.person, request.tenant)[:5]
+    names = team_names(request.tenant.pk, {slug for _, _, groups in found for slug in groups}) if found else {}
     return [
         {
             "href": reverse("approval", args=[request.tenant.slug, request_id]),
             "text": f"A request of {visible_text(workflow)} can be approved by nobody: too few people in "
-            + ", ".join(visible_text(group) or "a group without a name" for group in groups),
+            f"{' and '.join(team(slug, names) for slug in groups)}. Add somebody, or it expires.",
         }
-        for request_id, workflow, groups in listing.impossible_for(request.person, request.tenant)[:5]
+        for request_id, workflow, groups in found
     ]

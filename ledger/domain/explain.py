@@ -69,15 +69,16 @@ def _actor(view: RunView, owner: str) -> str:
         return next((who for kind, who in _WHO.items() if kind in kinds), "")
     if status is Status.WAKING:
         queued = view.wake is None or view.wake.state is WakeState.QUEUED
-        return "the sweep" if queued and (view.wake is None or late(view.wake.due_at, view.now)) else "the wake check"
+        overdue = queued and (view.wake is None or late(view.wake.due_at, view.now))
+        return "whoever runs the timer and queue processes" if overdue else "the engine"
     silent = view.lease is not None and view.lease.expires_at <= view.now
-    return {Status.RUNNING: "the sweep" if silent else "the worker"}.get(status, "")
+    return {Status.RUNNING: "the engine" if silent else "the worker"}.get(status, "")
 
 
 _WHO: Mapping[MemberKind, str] = {
     MemberKind.APPROVAL: "an approver",
     MemberKind.EVENT: "whoever sends the event",
-    MemberKind.EFFECT: "the reconciler, or an operator",
+    MemberKind.EFFECT: "the engine, or an operator",
 }
 
 
@@ -93,7 +94,7 @@ def _running(view: RunView) -> str:
     if lease.expires_at <= view.now:
         return (
             f"The worker on “{transition}” has been silent since its lease ended at {at(lease.expires_at)};"
-            " the sweep takes the run back and checks what its calls did."
+            " the engine takes the run back and finds out what its calls did."
         )
     if view.head.intent is not Intent.NONE:
         return (
@@ -179,7 +180,20 @@ def _reconcile(view: RunView) -> str:
     names = ", ".join(
         f"“{effect.name}”" for effect in view.effects if effect.state in {EffectState.UNKNOWN, EffectState.IN_FLIGHT}
     )
-    return f"It isn't known whether {names or 'its last call'} happened; the target is asked, nothing is sent again, and {_silence(view)}."
+    told = f"It isn't known whether {names or 'its last call'} happened"
+    return f"{told}; {_found_out(view)}, nothing is sent again, and {_silence(view)}."
+
+
+def _found_out(view: RunView) -> str:
+    """How open outcomes come to be known: by asking, where a target can be asked, or by a person."""
+    out = [effect for effect in view.effects if effect.state in {EffectState.UNKNOWN, EffectState.IN_FLIGHT}]
+    asked = not out or any(_can_be_asked(view, effect) for effect in out)
+    return "the target is asked" if asked else "the target can't be asked, so that an operator has to find out"
+
+
+def _can_be_asked(view: RunView, effect: EffectRow) -> bool:
+    target = view.targets.get(effect.target_id)
+    return target is None or target.lookup is not None
 
 
 def _ask_again(view: RunView) -> str:
@@ -226,17 +240,17 @@ def _blocked(view: RunView, owner: str = "") -> str:
     if handoff is None:
         return "It is blocked, but no handoff says why: verify this run."
     effect = view.effect(handoff.effect_id) if handoff.effect_id else None
-    why = (f"“{effect.name}”: " if effect else "") + _clause(reason(handoff.reason))
+    because = (f"“{effect.name}”: " if effect else "") + _clause(reason(handoff.reason))
     if handoff.state is HandoffState.ACCEPTED:
-        late = f"; it was escalated at {at(handoff.escalated_at)}" if handoff.escalated_at is not None else ""
-        return f"{owner or 'A person'} has taken it ({why}) and it moves when they close the handoff, due {at(handoff.due_at)}{late}."
+        escalated = f"; it was escalated at {at(handoff.escalated_at)}" if handoff.escalated_at is not None else ""
+        return f"{owner or 'A person'} has taken it ({because}) and it moves when they close the handoff, due {at(handoff.due_at)}{escalated}."
     if handoff.escalated_at is not None:
         return (
-            f"Nobody has it ({why}), though it was due {at(handoff.due_at)} and has waited for an operator since"
+            f"Nobody has it ({because}), though it was due {at(handoff.due_at)} and has waited for an operator since"
             f" {at(handoff.opened_at)}: it was escalated at {at(handoff.escalated_at)}, and never moves by itself."
         )
     return (
-        f"An operator has to take it ({why}), since {at(handoff.opened_at)};"
+        f"An operator has to take it ({because}), since {at(handoff.opened_at)};"
         f" it never moves by itself and is overdue at {at(handoff.due_at)}."
     )
 
@@ -273,7 +287,7 @@ def _items(view: RunView) -> list[Item]:
     if view.wait is not None:
         items.append(Item("deadline", _otherwise(view), silence(view.wait, view.members)[1]))
     items += [_member(view, member) for member in view.members]
-    items += [_effect(effect) for effect in view.effects]
+    items += [_effect(view, effect) for effect in view.effects]
     return items
 
 
@@ -285,10 +299,11 @@ def _member(view: RunView, member: MemberRow) -> Item:
     )
 
 
-def _effect(effect: EffectRow) -> Item:
+def _effect(view: RunView, effect: EffectRow) -> Item:
     text = f"“{effect.name}” ({effect.tool}) is {effect.state}"
     if effect.cause:
         text += f": {words(effect.cause)}"
     if effect.state is EffectState.UNKNOWN and effect.due_at is not None:
-        text += f"; its target is asked at {at(effect.due_at)}"
+        asked = _can_be_asked(view, effect)
+        text += f"; its target is asked at {at(effect.due_at)}" if asked else "; its target can't be asked"
     return Item(f"effect_{effect.state}", text, effect.due_at)

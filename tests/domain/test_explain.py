@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from ledger.domain.authority import Wanted
+from ledger.domain.effects import EffectState
 from ledger.domain.endings import Kind, Reason, last
 from ledger.domain.explain import explain
 from ledger.domain.handoffs import HandoffRow, HandoffState
@@ -19,7 +20,7 @@ from ledger.domain.runs import ClearanceRow, ClearanceState, Head, Intent, Lease
 from ledger.domain.views import RunRow, RunView
 from ledger.domain.waits import Internal, MemberKind, MemberRow, MemberState, OnDeadline, SetMode, SetRow, SetState
 from ledger.domain.wakes import WakeRow, WakeState
-from tests.domain.effect_facts import effect
+from tests.domain.effect_facts import effect, target
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -266,3 +267,24 @@ def test_silence_is_told_by_what_comes_first(action: OnDeadline, mode: SetMode) 
         assert ("goes on" in told.sentence) == (action is OnDeadline.WAKE)
     due = next(item for item in early.items if item.code == "deadline")
     assert due.at == NOW + HOUR / 2
+
+
+def test_a_call_whose_target_cannot_be_asked_is_not_said_to_be_asked_about() -> None:
+    unknown = effect(state=EffectState.UNKNOWN, due_at=NOW + HOUR)
+    out = {"wait": wait(Internal.RECONCILE, OnDeadline.HAND_OFF), "members": [], "effects": [unknown]}
+    for lookup, asked in ((None, False), ({"by": "key"}, True)):
+        told = explain(view(Status.WAITING, **out, targets={unknown.target_id: target(lookup=lookup)}))
+        assert ("; the target is asked" in told.sentence) is asked
+        assert ("an operator has to find out" in told.sentence) is not asked
+        assert any("its target is asked at" in item.text for item in told.items) is asked
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_who_can_move_a_run_is_told_in_words_that_people_know(case: str) -> None:
+    told = explain(TABLE[case])
+    assert not re.search(r"sweep|reconciler|wake check", f"{told.actor} {told.sentence}")
+
+
+def test_a_run_that_nobody_checks_is_moved_by_who_runs_the_processes() -> None:
+    assert explain(TABLE["waking, overdue"]).actor == "whoever runs the timer and queue processes"
+    assert explain(TABLE["running, silent"]).actor == explain(TABLE["waking"]).actor == "the engine"

@@ -54,7 +54,7 @@ def test_a_key_reads_which_team_denied_and_nobodys_name(world: World) -> None:
     wakes.run(request.run_id)
     failed(world)
     read = Http(world.secret).get(f"/runs/{request.run_id}").content.decode()
-    assert "was denied by a person of the team approvers" in read
+    assert "was denied by a person of the team Refund approvers" in read
     assert world.alice.name not in read and world.alice.email not in read
 
 

@@ -75,9 +75,8 @@ def test_a_group_that_lost_its_people_is_told_loudly_to_operators_and_on_the_car
     for person in (world.alice, world.bob):
         identity.remove_from_team(world.admin, world.approvers, person)
     charlie = client_of(world.charlie)
-    assert "can be approved by nobody: too few people in approvers" in text_of(
-        charlie.get(f"/t/{world.tenant.slug}/inbox/")
-    )
+    inbox = text_of(charlie.get(f"/t/{world.tenant.slug}/inbox/"))
+    assert "by nobody: too few people in the team Refund approvers. Add somebody, or it expires." in inbox
     page = text_of(charlie.get(address(world, request)))
     assert "Nobody can approve this." in page and "Nobody is left who could decide." in page
 
