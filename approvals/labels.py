@@ -213,8 +213,8 @@ def closed(outcome: str, *, blocks: bool) -> Closed:
 
 HEALTH: Mapping[str, tuple[str, str]] = {
     # code: (badge state, words)
-    Health.DISPUTED: ("disputed", "Disputed"),
     Health.BLOCKED: ("stuck", "Needs a person"),
+    Health.DISPUTED: ("disputed", "Disputed"),
     Health.UNKNOWN: ("unknown", "Outcome unknown"),
     Health.OVERDUE: ("late", "Wait overdue"),
     Health.LEASE: ("late", "Worker silent"),

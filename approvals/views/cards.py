@@ -225,8 +225,8 @@ _DENY_RETRY = (
 )
 
 
-def causes(card: Card, asked: Words) -> dict[str, str]:
-    """What approving, denying and doing nothing each bring about, with absolute times."""
+def causes(card: Card, asked: Words) -> dict[str, Any]:
+    """What approving, denying and doing nothing each bring about, with absolute times; `ends` is when nothing can be decided any more."""
     action, ends = card.silence
     expires = "is withdrawn" if action is Inaction.FIRE else "expires"
     until = card.now + timedelta(seconds=card.revision.use_by)
@@ -239,6 +239,8 @@ def causes(card: Card, asked: Words) -> dict[str, str]:
         "approve": approve,
         "deny": _DENY_RETRY if card.effect.state == EffectState.FAILED else _DENY,
         "silence": f"On {absolute(ends)} it {expires}. Nothing is sent; {SILENCE[action]}.",
+        "ends": ends,
+        "then": f"it {expires} and nothing is sent",
         "button": f"Approve {asked.verb}",
     }
 

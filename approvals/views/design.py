@@ -25,7 +25,7 @@ STATES = (
     ("proposed", "in_flight", "committed", "failed", "unknown", "withdrawn", "disputed"),
     ("pass", "changed", "fail", "cannot_tell"),
     ("resume", "replan", "retry_later", "ask_again", "reconcile", "hand_off"),
-    ("pending", "approved", "denied", "expired", "voided", "used", "high", "critical"),
+    ("pending", "approved", "denied", "expired", "voided", "used", "high", "medium"),
 )
 FOREIGN = "<b>refund</b> {{ 7|add:7 }} ‹U+202E›gnp.exe " + "W" * 90
 

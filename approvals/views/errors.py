@@ -81,7 +81,7 @@ def placed(request: HttpRequest) -> bool:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """The token was old: say so, keep the form, and offer to send it once more."""
+    """The token was old: say so, with what was typed; for htmx the form stays, with an offer to send it once more."""
     if is_htmx(request):
         return banner(request, "partials/_csrf_banner.html", 403, {})
     return render(request, "403_csrf.html", {"kept": kept_text(request)}, status=403)

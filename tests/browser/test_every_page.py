@@ -22,9 +22,10 @@ from ledger.models import User
 from ledger.services import identity, verifications
 from tests.browser.conftest import Console, Opened
 from tests.clock import Clock
+from tests.documents import LOOKUP
 from tests.services.test_verifications import spoil, through
 from tests.ui.asking import address, ask, client_of, decide
-from tests.ui.scenes import completed, handed_over, lost
+from tests.ui.scenes import completed, found_by, handed_over, lost
 from tests.world import World
 
 pytestmark = pytest.mark.browser
@@ -185,6 +186,7 @@ def test_what_is_not_there_and_who_is_signed_out_is_told_accessibly(
     page.goto(f"/t/{World().tenant.slug}/inbox/")
     in_every_light(page)
 
+    found_by(world, LOOKUP)
     effect = lost(world, clock)
     page = open_page(world.charlie)
     for cookie, title in (("resumeapp_csrf", "security token was old"), ("resumeapp_session", "you are signed out")):
@@ -228,3 +230,16 @@ def test_a_page_that_nobody_gave_ids_for_can_not_be_forgotten(world: World) -> N
     with pytest.raises(KeyError):
         pages(world.alice, {"slug": world.tenant.slug})
     assert Client().get(reverse("sign_in")).status_code == 200
+
+
+def test_without_javascript_no_button_is_shown_that_only_a_script_could_answer(
+    world: World, clock: Clock, open_page: Opened
+) -> None:
+    address = reverse("effect", args=[world.tenant.slug, lost(world, clock).pk])
+    for scripts in (True, False):
+        page = open_page(world.charlie, scripts=scripts)
+        page.goto(address)
+        page.locator("details.who summary").click()
+        for name in ("data-copy", "data-theme-toggle", "data-dialog"):
+            expect(page.locator(f"[{name}]").first).to_be_visible(visible=scripts)
+        expect(page.get_by_role("button", name="Sign out")).to_be_visible()

@@ -12,6 +12,7 @@ from ledger.models import Effect
 from tests.browser.conftest import Console, Opened
 from tests.clock import Clock
 from tests.documents import LOOKUP
+from tests.ui.asking import client_of
 from tests.ui.scenes import found_by, handed_over, horizon_of, just_lost, lost
 from tests.world import World
 
@@ -144,3 +145,24 @@ def test_a_handoff_is_taken_reconciled_and_closed(world: World, clock: Clock, op
     page.get_by_role("button", name="Close the handoff").click()
     expect(page.get_by_text("Closed. The run is being cancelled.")).to_be_visible()
     expect(page.get_by_text("The customer withdrew it.")).to_be_visible()
+
+
+def test_what_a_handoff_lacks_is_read_out_and_gets_the_focus(
+    world: World, clock: Clock, open_page: Opened, console: Console
+) -> None:
+    console.expected.add(422)
+    handoff = handed_over(world, clock)
+    verdict = {"verdict": "rejected", "evidence": "the statement"}
+    address = reverse("effect_verdict", args=[world.tenant.slug, world.effect(handoff.run_id).pk])
+    assert client_of(world.charlie).post(address, verdict).status_code == 302
+    page = open_page(world.charlie)
+    page.goto(reverse("handoff", args=[world.tenant.slug, handoff.pk]))
+    page.locator("form.decide").evaluate("form => { form.noValidate = true; }")
+    page.get_by_role("button", name="Close the handoff").click()
+    expect(page.locator("#status")).to_have_text("Choose what happens next.")
+    expect(page.get_by_label("Wake the run")).to_be_focused()
+    page.get_by_label("Wake the run").check()
+    page.locator("form.decide").evaluate("form => { form.noValidate = true; }")
+    page.get_by_role("button", name="Close the handoff").click()
+    expect(page.locator("#status")).to_have_text("Say why, for whoever reads the record.")
+    expect(page.get_by_label("Reason")).to_be_focused()

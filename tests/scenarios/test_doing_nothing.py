@@ -7,6 +7,7 @@ import re
 
 from tests.clock import Clock
 from tests.scenarios.story import APPROVAL, Story, waiting
+from tests.world import World
 
 TIMER = {"kind": "timer", "after_seconds": 3_600}
 
@@ -84,3 +85,14 @@ def test_a_denial_of_another_attempt_is_said_to_reach_an_operator_first_and_then
     assert story.wake() == "resume"
     (member,) = story.claim("1")["wait"]["members"]
     assert (member["outcome"], member["reason"]) == ("denied", "No more tries")
+
+
+def test_the_countdown_of_a_card_is_to_what_doing_nothing_comes_to(story: Story, world: World) -> None:
+    story.ask(waiting(APPROVAL, TIMER, on_deadline="cancel"))
+    ends = story.last_wait()["members"]
+    timer = next(each["due_at"] for each in ends if each["kind"] == "timer")
+    for person in (world.alice, world.dora):
+        page = re.sub(r"\s+", " ", html.unescape(story.card(person)))
+        counted = page.split('class="countdown" datetime="')[1]
+        assert counted.startswith(timer[:19]), "the same moment as the sentence"
+        assert "then it is withdrawn and nothing is sent" in page and "then it expires" not in page

@@ -63,3 +63,12 @@ def test_signing_out_is_a_post(world: World) -> None:
     assert browser.get(inbox(world)).status_code == 200
     assert browser.post("/sign-out/")["Location"] == "/sign-in/"
     assert browser.get(inbox(world)).status_code == 302
+
+
+def test_what_is_wrong_with_a_sign_in_is_read_out_and_tied_to_its_fields(world: World) -> None:
+    missing = Client().post("/sign-in/", {"username": "", "password": ""}).content.decode()
+    for field in ("id_username", "id_password"):
+        assert f'aria-describedby="{field}-error"' in missing and f'class="error" id="{field}-error"' in missing
+    wrong = Client().post("/sign-in/", {"username": world.alice.email, "password": "not it"}).content.decode()
+    assert wrong.count('aria-describedby="sign-in-error"') == 2 and 'role="alert" id="sign-in-error"' in wrong
+    assert "aria-describedby" not in Client().get("/sign-in/").content.decode()

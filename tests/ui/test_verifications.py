@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -101,6 +103,8 @@ def test_the_history_says_what_was_verified_by_whom_and_names_the_chains_that_di
     through(world, only(world))
     page = client.get(at(world, "history")).content.decode()
     assert "doesn’t verify: 1 fault" in page and "asks" in page and "Dora" in page
+    runbook = page.split("the runbook “")[1].split("”")[0]
+    assert f"**{runbook}.**" in (Path(settings.BASE_DIR) / "docs/operations.md").read_text(), "one that there is"
     assert page.count(f'href="{at(world, "run", bad)}"') >= 2
     assert "Chains that did not verify" in page
     run_page = client.get(at(world, "run", bad)).content.decode()

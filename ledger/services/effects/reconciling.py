@@ -130,12 +130,10 @@ def verdict(
     if caller.person_id is None:
         raise LedgerError("agents-never-decide", "a verdict is a person's", "Sign in and decide on the Reconcile page.")
     text = evidence.strip()
-    if not text or len(text) > LONGEST_EVIDENCE:
-        raise LedgerError(
-            "invalid",
-            f"a verdict needs evidence of 1 to {LONGEST_EVIDENCE} characters",
-            "Say where you looked and what you found.",
-        )
+    if not text:
+        raise LedgerError("invalid", "a verdict needs evidence", "Say where you looked and what you found.")
+    if len(text) > LONGEST_EVIDENCE:
+        raise LedgerError("invalid", f"the evidence is longer than {LONGEST_EVIDENCE} characters", "Shorten it.")
     person_id = caller.person_id
 
     def rule(at: Seat) -> tuple[Change | None, EffectRow]:
