@@ -39,7 +39,6 @@ KEPT_MEMBERS = {
     "DecisionKind.MIGRATE": "the record's format; migrations aren't built",
     "DecisionKind.CANCEL": "the record's format; cancelling over the API isn't built",
     "DecisionKind.EXPIRE": "the record's format; a deadline's action is a wake with an intent",
-    "Outcome.FAIL": "a handoff's, as a form says it",
     "Verb.BREAK_GLASS": "a right that can be given; break-glass isn't built",
 }
 
