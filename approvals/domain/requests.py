@@ -81,6 +81,7 @@ class RevisionRow:
     observation_id: UUID | None
     reason: str
     decide_by: datetime
+    opened_at: datetime
 
     @property
     def needs(self) -> Requirement:

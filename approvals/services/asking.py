@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from approvals.domain import decisions
@@ -116,8 +117,7 @@ class People:
         revision = next((row for row in revisions if (row["request_id"], row["number"]) == of), None)
         if revision is None:
             return "request-missing"
-        effect = view.effect(grant.subject_id)
-        if effect is not None and view.targets[effect.target_id].guaranteed_at > revision["opened_at"]:
+        if _set_up_since(view, grant.subject_id, revision["opened_at"]):
             return "target-changed"
         votes = [row for row in view.extras["granted_votes"] if (row["request_id"], row["revision"]) == of]
         voters = {row["voter_id"] for row in votes if row["choice"] == Choice.APPROVE}
@@ -191,11 +191,20 @@ def _lost_votes(view: RunView, asking: Asking, before: RevisionRow) -> bool:
     )
 
 
+def _set_up_since(view: RunView, effect_id: UUID, at: datetime) -> bool:
+    """Has the effect's target been set up otherwise since, in what leave for it rests on?"""
+    effect = view.effect(effect_id)
+    return effect is not None and view.targets[effect.target_id].guaranteed_at > at
+
+
 def carry(draft: Draft, view: RunView, request: RequestRow, before: RevisionRow, votes: Iterable[Vote]) -> None:
     """Take over those of the votes that still count, marked as carried; what they lack is for others to give.
 
-    Votes that would make the quorum by themselves aren't carried: somebody has to look.
+    Votes that would make the quorum by themselves aren't carried: somebody has to look. Nor are any once the target is set up otherwise than when
+    they were asked for: they were given for another thing.
     """
+    if _set_up_since(view, request.subject_id, before.opened_at):
+        return
     known = list(votes)
     groups = standing.groups_of(
         {vote.voter_id for vote in known} - excluded(view, before), view.head.workflow_id, view.run.tenant_id

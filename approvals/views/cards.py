@@ -316,24 +316,31 @@ def _carried(vote: Vote) -> str:
 
 def changes(card: Card) -> list[str]:
     """What the current revision differs in from the one before it."""
-    earlier = next((row for row in card.revisions if row.number == card.revision.number - 1), None)
-    return (
-        []
-        if earlier is None
-        else between(earlier, card.revision, card.broke.get(card.revision.number, "")) + moved(card)
-    )
+    before = next((row for row in card.revisions if row.number == card.revision.number - 1), None)
+    if before is None:
+        return []
+    told = between(before, card.revision) + moved(card)
+    broke = card.broke.get(card.revision.number, "")
+    if broke in LEAVE or earlier.set_up_since(card, before.opened_at):
+        why = LEAVE.get(broke, LEAVE["target-changed"])
+        told.insert(0, f"{why[:1].upper()}{why[1:]}.")
+    if told:
+        return told
+    if card.revision.reason == "vote_withdrawn":
+        return ["Nothing of it changed: an approver took their vote back."]
+    return ["Nothing of it changed; the votes of the revision before don’t count any more."]
 
 
-def between(earlier: Revision, later: Revision, broke: str) -> list[str]:
-    """What differs between two askings, in words, with what `broke` leave that was given on the former."""
-    told = [f"{LEAVE[broke][:1].upper()}{LEAVE[broke][1:]}."] if broke in LEAVE else []
-    if bytes(earlier.subject_digest) != bytes(later.subject_digest):
+def between(before: Revision, after: Revision) -> list[str]:
+    """What differs between two askings, in words."""
+    told = []
+    if bytes(before.subject_digest) != bytes(after.subject_digest):
         told.append("What would be done or what it rests on is not the same: the digest changed.")
-    if earlier.observation_id != later.observation_id:
+    if before.observation_id != after.observation_id:
         told.append("The target was looked at again.")
-    if bytes(earlier.requirement_digest) != bytes(later.requirement_digest):
+    if bytes(before.requirement_digest) != bytes(after.requirement_digest):
         told.append("The policy now requires something else.")
-    return told or ["Nothing of it changed; the votes of the revision before don’t count any more."]
+    return told
 
 
 def moved(card: Card) -> list[str]:

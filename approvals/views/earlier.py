@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
-from approvals.domain.requests import Choice, RequestState
+from approvals.domain.requests import CARRIED, Choice, RequestState
 from approvals.renderers import Asked, Words, words_for
 from approvals.services import sightings
 from approvals.services.cards import Card
@@ -108,7 +109,9 @@ def _why(card: Card, before: Earlier) -> str:
         by = f" by {before.taken_back_by}" if before.taken_back_by else ""
         return f"That approval was taken back{by} on {absolute(grant.closed_at)}; the agent asks again."
     if card.revision.reason == "vote_withdrawn" and before.request.pk == card.request.pk:
-        return f"{before.taken_back_by or 'An approver'} took their approval back; other approvals were carried over."
+        carried = any(vote.entry_point == CARRIED and vote.revision == card.request.revision for vote in card.votes)
+        others = "; other approvals were carried over" if carried else ""
+        return f"{before.taken_back_by or 'An approver'} took their approval back{others}."
     if grant is not None and grant.state == GrantState.EXPIRED:
         return f"That approval was not used until {absolute(grant.use_by)}."
     return f"{'That approval no longer holds' if grant else 'It is asked again'}: {'; '.join(_reasons(card, before))}."
@@ -138,6 +141,8 @@ def _done(before: Earlier) -> str:
 def _reasons(card: Card, before: Earlier) -> list[str]:
     broke = card.broke.get(card.revision.number, "") if before.request.pk == card.request.pk else ""
     told = [LEAVE[broke]] if broke in LEAVE else []
+    if not told and before.effect.target_id == card.effect.target_id and set_up_since(card, before.revision.opened_at):
+        told = [LEAVE["target-changed"]]
     if before.seen is not None and card.proposed is not None and before.seen.version != card.proposed.version:
         told.append(f"{thing(card.effect.resource)} changed since")
     if bytes(before.revision.requirement_digest) != bytes(card.revision.requirement_digest):
@@ -147,6 +152,11 @@ def _reasons(card: Card, before: Earlier) -> list[str]:
     if before.request.pk == card.request.pk:
         return told or ["it has to be given anew"]
     return told or ["the agent planned anew, and leave is for one plan only"]
+
+
+def set_up_since(card: Card, at: datetime) -> bool:
+    """Has the card's target been set up otherwise since, in what leave for it rests on?"""
+    return card.effect.target.guaranteed_at > at
 
 
 def _reason(before: Earlier) -> str:
