@@ -173,8 +173,17 @@ def _row(effect: Effect, amount: str, last: dict[UUID, EffectReport]) -> Row:
         target=shown(effect.target.name),
         task=shown(effect.run.task),
         amount=amount,
-        asked=f"asked {effect.looks} times" if effect.looks > 1 else "asked once" if effect.looks else "not asked yet",
+        asked=_tried(effect),
         since=effect.answer_by or effect.proposed_at,
+    )
+
+
+def _tried(effect: Effect) -> str:
+    """How often it was tried to find out; a target that was left alone then was not asked, and one without a look-up never is."""
+    if effect.target.lookup is None:
+        return ""
+    return (
+        f"looked up {effect.looks} times" if effect.looks > 1 else "looked up once" if effect.looks else "not asked yet"
     )
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -96,12 +96,12 @@ def effect_verdict(request: TenantRequest, effect_id: UUID) -> HttpResponse:
 
 
 def _operated(request: TenantRequest, effect_id: UUID) -> None:
-    """Only for somebody who may operate the workflow of the effect's run. Raises LedgerError `not-found` or `forbidden`."""
+    """Only for somebody who may operate the workflow of the effect's run. Raises Http404 or LedgerError `forbidden`."""
     found: Effect | None = (
         Effect.objects.of(request.tenant).filter(pk=effect_id).select_related("run__workflow").first()
     )
     if found is None:
-        raise LedgerError("not-found", "there is no such effect here", "Check the address.")
+        raise Http404
     need(request, Verb.OPERATE, found.run.workflow)
 
 

@@ -44,7 +44,9 @@ def test_a_target_that_cannot_be_asked_has_no_button_and_never_answers(world: Wo
     effect = lost(world, clock)
     told = page(world, "effect", effect.pk)
     assert "Ask again now" not in told and "Asked next" not in told
+    assert "looked up" not in page(world)
     asked = send(world, effect, "effect_ask")
+    assert " once<" not in page(world) and "not asked yet" not in page(world)
     assert "This target can’t be asked." in asked and "The target answered" not in asked
 
 
