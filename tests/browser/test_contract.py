@@ -284,7 +284,7 @@ def test_a_handoff_that_another_closed_meanwhile_keeps_the_reason(
     assert charlie.post(reverse("handoff_close", args=[world.tenant.slug, handoff.pk]), end).status_code == 302
     with sent.once():
         page.get_by_role("button", name="Close the handoff").click()
-        expect(page.locator("#banner")).to_contain_text("this handoff is over")
+        expect(page.locator("#banner")).to_contain_text("This handoff is over")
     expect(page.get_by_label("Reason", exact=True)).to_have_value(TYPED)
     expect(page.get_by_label("Cancel the run")).to_be_checked()
     expect(page.get_by_role("button", name="Close the handoff")).to_be_focused()
