@@ -19,7 +19,7 @@ from approvals.services.earlier import Earlier
 from approvals.services.lately import Lately
 from approvals.services.sightings import Seen
 from ledger.domain import canonical
-from ledger.domain.authority import GrantState, PolicyRow, Requirement, Rule, Verdict, requirement
+from ledger.domain.authority import PolicyRow, Requirement, Rule, Verdict, requirement
 from ledger.domain.effects import EffectState
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
