@@ -23,7 +23,7 @@ from approvals.services.pieces import HIDDEN, MANY, Cursor, Fact, Item, Page, bo
 from approvals.services.run_lists import seen_by
 from approvals.templatetags.console import absolute
 from approvals.templatetags.console import visible_text as shown
-from ledger.domain.effects import OPEN, EffectRow, EffectState, ReportKind, TargetRow, horizon
+from ledger.domain.effects import OPEN, RETRYABLE, EffectRow, EffectState, ReportKind, TargetRow, horizon
 from ledger.domain.identity import Verb
 from ledger.domain.phrases import words
 from ledger.models import Body, Effect, EffectReport, RunHead, Tenant, User, WorkflowType
@@ -278,7 +278,11 @@ def _situation(effect: Effect, head: RunHead) -> str:
     elif state is EffectState.COMMITTED and effect.result_id is not None:
         what = "It was done. The run has its result and nothing is sent again."
     if effect.disputed:
-        what = _twice(effect) or "It was recorded as done, and newer evidence says otherwise. The record keeps both."
+        recorded = "not done" if state is EffectState.FAILED else "done"
+        what = (
+            _twice(effect)
+            or f"It was recorded as {recorded}, and newer evidence says otherwise. The record keeps both."
+        )
     return f"{what} {_RUNS[head.status]}"
 
 
@@ -342,6 +346,10 @@ def _once_more(effect: Effect) -> str:
     )
 
 
+def _sent_again(effect: Effect) -> str:
+    return _once_more(effect) if effect.cause in RETRYABLE else "Nothing is sent again."
+
+
 def choices(effect: Effect) -> tuple[Choice, ...]:
     """What a person may say of this effect now, with what each answer causes."""
     name = shown(effect.name)
@@ -350,10 +358,18 @@ def choices(effect: Effect) -> tuple[Choice, ...]:
     refused = Choice(
         "rejected", "It was refused for good", f"“{name}” is final as not done. Trying again needs a new proposal."
     )
+    if effect.state == EffectState.UNKNOWN and effect.disputed:
+        apart = "It is about the last attempt; what was told of an earlier one stays disputed. Nothing is sent again."
+        done = replace(done, causes="The dispute is over as well: the run goes on and nothing is sent again.")
+        return done, replace(absent, causes=apart, possible_from=_arrives_until(effect))
     if effect.state == EffectState.UNKNOWN:
         return done, replace(absent, possible_from=_arrives_until(effect)), refused
     if effect.disputed and effect.state not in OPEN:
-        closes = "The dispute is over, and what waits for it goes on. Nothing is sent again."
+        closes = "The dispute is over, and what waits for it goes on."
+        if effect.state == EffectState.FAILED:
+            anew = "The dispute is over. It becomes unknown again and is looked up."
+            return replace(done, causes=anew), replace(absent, causes=f"{closes} {_sent_again(effect)}")
+        closes = f"{closes} Nothing is sent again."
         return replace(done, causes=closes), replace(absent, causes=closes)
     if effect.state == EffectState.FAILED and effect.attempt:
         after_all = Choice("committed", "It was done after all", "It becomes unknown again and is looked up.", True)

@@ -271,6 +271,29 @@ def test_a_person_s_word_on_what_no_machine_may_try_again_is_taken_once() -> Non
         effects.verdict(again.draft, again.view, moved, Judged(F, EVIDENCE, "confirmed_absent", last_word=said))
 
 
+def test_what_a_person_found_of_a_dispute_is_kept_of_what_is_recorded_as_done_alone() -> None:
+    for state, held in ((C, "failed"), (F, "")):
+        scene = Scene(effect(state, disputed=True), status=Status.BLOCKED)
+        judged = Judged(F, EVIDENCE, "confirmed_absent")
+        moved = effects.verdict(scene.draft, scene.view, scene.effect, judged)
+        assert (moved.state, moved.disputed, moved.held) == (state, False, held)
+
+
+@pytest.mark.parametrize(
+    ("held", "answer", "disputed"),
+    [
+        ("failed", A.APPLIED, True),
+        ("failed", A.REFUSED, False),
+        ("failed", A.ABSENT, False),
+        ("committed", A.APPLIED, False),
+        ("committed", A.REFUSED, True),
+        ("committed", A.ABSENT, True),
+    ],
+)
+def test_only_what_speaks_against_a_finding_is_news(held: str, answer: LookAnswer, disputed: bool) -> None:
+    assert look(Scene(effect(C, held=held), status=Status.WAKING), answer).disputed is disputed
+
+
 @given(
     st.sampled_from(EffectState),
     st.sampled_from(LookAnswer),

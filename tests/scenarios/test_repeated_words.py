@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
+from resumeapp_client import effects as client_effects
+from resumeapp_client.records import Effect as ClientEffect
 
+from ledger.domain.effects import LookAnswer
 from ledger.engine import sweep
 from ledger.models import Effect, Grant, Handoff
-from ledger.services import leases
+from ledger.services import effects, leases
+from ledger.services.effects import Looked
 from tests.clock import Clock
 from tests.scenarios.story import PAY, Story, waiting
 from tests.world import World
@@ -42,6 +47,14 @@ def wired_again(story: Story, world: World, clock: Clock) -> tuple[str, dict[str
     return effect["id"], first
 
 
+def lost_again(story: Story, clock: Clock) -> None:
+    """The second worker falls silent as well, and a person is asked."""
+    clock.shift(100)
+    leases.lapse(story.run_id)
+    for _ in range(2):
+        sweep.sweep(1_000)
+
+
 @pytest.mark.parametrize("order", ["before the second worker's report", "after it"])
 def test_both_of_two_attempts_were_carried_out_at_a_target_without_keys_and_a_person_is_told(
     story: Story, world: World, clock: Clock, order: str
@@ -58,6 +71,80 @@ def test_both_of_two_attempts_were_carried_out_at_a_target_without_keys_and_a_pe
     handoff = Handoff.objects.of(world.tenant).get(run_id=story.run_id, state="open")
     assert (handoff.reason, str(handoff.effect_id)) == ("effect-disputed", effect_id)
     assert story.commit("complete", status=409)["code"] == "effects-open"
+    assert story.intact()
+
+
+@pytest.mark.parametrize("then", ["the second worker's report", "a person's word"])
+def test_the_receipt_of_an_earlier_attempt_says_nothing_about_the_later_one_that_nobody_heard_of(
+    story: Story, world: World, clock: Clock, then: str
+) -> None:
+    effect_id, first = wired_again(story, world, clock)
+    second = story.packet
+    lost_again(story, clock)
+    wire = Effect.objects.of(world.tenant).get(pk=effect_id)
+    handoff = Handoff.objects.of(world.tenant).get(run_id=story.run_id, state="open")
+    assert (wire.state, wire.attempt) == ("unknown", 2)
+    assert story.settle(effect_id, "committed", packet=first, reference="wire-1")["counted"]
+    wire.refresh_from_db()
+    assert (wire.state, wire.disputed) == ("unknown", True), "the second wire is still looked for"
+    assert Handoff.objects.of(world.tenant).get(run_id=story.run_id, state="open") == handoff
+    assert story.run()["status"] == "blocked" and "may have happened twice" in story.page(effect_id)
+    if then.startswith("the second"):
+        story.settle(effect_id, "committed", attempt=2, packet=second, reference="wire-2")
+        wire.refresh_from_db()
+        assert (wire.state, wire.disputed, wire.reference) == ("committed", True, "wire-2")
+        assert Handoff.objects.of(world.tenant).get(run_id=story.run_id, state="open") == handoff
+        story.judge(effect_id, "committed", "wire-1 and wire-2")
+    else:
+        story.judge(effect_id, "committed", "wire-1")
+    wire.refresh_from_db()
+    assert (wire.state, wire.disputed, wire.held) == ("committed", False, "committed")
+    assert not Handoff.objects.of(world.tenant).filter(run_id=story.run_id, state="open").exists()
+    if then.startswith("a person"):
+        story.settle(effect_id, "committed", attempt=2, packet=second, reference="wire-2")
+        wire.refresh_from_db()
+        assert wire.disputed, "the person knew of one wire"
+    assert story.intact()
+
+
+def test_that_the_later_attempt_was_not_made_leaves_the_receipt_of_the_earlier_one_to_a_person(
+    story: Story, world: World, clock: Clock
+) -> None:
+    effect_id, first = wired_again(story, world, clock)
+    lost_again(story, clock)
+    story.settle(effect_id, "committed", packet=first, reference="wire-1")
+    told = story.judge(effect_id, "confirmed_absent")
+    wire = Effect.objects.of(world.tenant).get(pk=effect_id)
+    assert (wire.state, wire.disputed) == ("failed", True), "nothing is sent a third time on that word alone"
+    assert "may have happened twice" in told
+    assert Handoff.objects.of(world.tenant).filter(run_id=story.run_id, state="open").exists()
+
+
+def test_a_payment_that_was_made_on_its_second_attempt_is_never_told_as_found_undone(
+    story: Story, world: World, clock: Clock
+) -> None:
+    issuing(story, world, PAY)
+    effect_id = story.effect("pay")["id"]
+    story.permit(effect_id)
+    clock.shift(100)
+    leases.lapse(story.run_id)
+    story.sweep()
+    assert (story.effect("pay")["state"], story.effect("pay")["cause"]) == ("failed", "confirmed_absent")
+    effects.look(UUID(effect_id), Looked(LookAnswer.DIFFERS, clock.now(), 1))
+    page = story.page(effect_id)
+    assert "recorded as not done, and newer evidence says otherwise" in page and "looked up" in page
+    page = story.judge(effect_id, "confirmed_absent")
+    assert "It was not done" in page and "recorded as done" not in page
+    assert story.wake() == "resume"
+    story.claim("1")
+    permit = story.permit(effect_id)["permit"]
+    assert permit["attempt"] == 2 and story.pay(permit).status == 201
+    told = story.settle(effect_id, "committed", attempt=2, reference="rf-2", result={"id": "rf-2"})
+    assert client_effects.result(ClientEffect.model_validate(told["effect"])) == {"id": "rf-2"}
+    page = story.page(effect_id)
+    assert "It was done. The run has its result and nothing is sent again." in page
+    effects.look(UUID(effect_id), Looked(LookAnswer.REFUSED, clock.now(), 2))
+    assert story.effect("pay")["disputed"], "what comes later is news"
     assert story.intact()
 
 

@@ -171,6 +171,8 @@ def _failed(asked: _Asked) -> EffectRow | None:
 
 def _committed(asked: _Asked) -> EffectRow | None:
     answer = asked.look.answer
+    if asked.effect.held == EffectState.FAILED:
+        return _disputed(asked) if answer is LookAnswer.APPLIED else None
     gone = (
         answer is LookAnswer.ABSENT
         and asked.late_enough()
@@ -278,8 +280,9 @@ def verdict(
 ) -> EffectRow:
     """A person says what happened, with evidence.
 
-    Out of `unknown` it decides; against a recorded outcome it reopens `failed` and disputes `committed`; of a dispute it
-    says which account holds; where no machine may try a failed effect again, `confirmed_absent` gives leave for one more attempt.
+    Out of `unknown` it decides, and that it was done ends a dispute with it; against a recorded outcome it reopens `failed` and disputes
+    `committed`; of a dispute it says which account holds; where no machine may try a failed effect again, `confirmed_absent` gives leave for one
+    more attempt.
 
     Raises LedgerError `invalid`, `wrong-state`.
     """
@@ -330,6 +333,8 @@ def _judge(
             moved = _fail(draft, effect, "verdict", FailCause(judged.cause), reference)
         else:
             moved = committed(draft, view, effect, "verdict", reference=reference, result_id=None)
+            if effect.disputed:
+                moved = move(draft, moved, disputed=False, held=EffectState.COMMITTED)
         settled(draft, view, moved, withdraw, by_person=True)
         return moved
     if judged.cause == FailCause.CONFIRMED_ABSENT and barred(
@@ -342,7 +347,7 @@ def _judge(
     if effect.state is EffectState.FAILED and judged.outcome is EffectState.COMMITTED:
         return reopened(draft, view, effect, reference=reference)
     if effect.state is EffectState.COMMITTED and judged.outcome is EffectState.FAILED:
-        return dispute(draft, view, effect)
+        return dispute(draft, view, effect) if effect.held != EffectState.FAILED else None
     raise LedgerError(
         "wrong-state",
         f"an effect that is {effect.state} takes no such verdict",
@@ -356,6 +361,7 @@ def _resolved(draft: Draft, view: RunView, effect: EffectRow, judged: Judged, wi
     if effect.state is EffectState.FAILED and judged.outcome is EffectState.COMMITTED:
         effect = move(draft, effect, disputed=False)
         return reopened(draft, view, effect, reference=judged.reference or effect.reference)
-    moved = move(draft, effect, disputed=False, held=judged.outcome)
+    held = str(judged.outcome) if effect.state is EffectState.COMMITTED else ""
+    moved = move(draft, effect, disputed=False, held=held)
     settled(draft, view, moved, withdraw, by_person=True)
     return moved

@@ -118,14 +118,14 @@ def inactive(view: RunView) -> str:
 
 
 def report_parts(effect_ids: Sequence[UUID], agent_id: UUID | None) -> dict[str, Part]:
-    """What was reported by workers of these effects, with its evidence: for recognising a repeat. And the permits that this agent had for them."""
+    """What workers reported of these effects, with its evidence, for recognising a repeat; what else counted; the permits that this agent had."""
     these = f"({', '.join(['%s'] * len(effect_ids))})"
     told = f"FROM ledger_effect_report r WHERE r.effect_id IN {these} AND r.kind IN ('settle', 'late')"
     own = f"t.effect_id IN {these} AND t.key_id IN (SELECT k.id FROM ledger_api_key k WHERE k.agent_id = %s)"
     return {
         "told": Part(
             "effect_report",
-            f"t.effect_id IN {these} AND t.kind IN ('settle', 'late')",
+            f"t.effect_id IN {these} AND (t.counted OR t.kind IN ('settle', 'late'))",
             tuple(effect_ids),
             many=True,
             order="t.ordinal",
