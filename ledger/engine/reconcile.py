@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 
 from ledger.domain import targets as reading
-from ledger.domain.effects import LookAnswer
+from ledger.domain.effects import LookAnswer, Read, check_read
 from ledger.domain.effects.looks import FORGOTTEN, NO_LOOKUP, remembered
 from ledger.domain.errors import LedgerError
 from ledger.domain.targets import Reading, Reply
@@ -30,13 +30,15 @@ NOT_ASKED = Reading(LookAnswer.CANNOT_TELL, cause=NO_LOOKUP)
     twice="Asks again; both answers are recorded.",
     dies="Between question and record the answer is lost: the effect is still due.",
 )
-def reconcile(effect_id: UUID, actor: str = effects.RECONCILER) -> LookAnswer:
+def reconcile(effect_id: UUID, actor: str = effects.RECONCILER, read: Read | None = None) -> LookAnswer:
     """Look one effect up at its target and record the answer with all that follows from it. Safe to run twice, and at the same time twice.
 
-    `actor` is who asked, where a person did. A target that stayed silent lately isn't asked, and can't tell; for a
-    person it is. Raises LedgerError `not-found`, `wrong-state` for one that was never permitted.
+    `actor` is who asked, where a person did, `read` what they had read of it. A target that stayed silent lately isn't asked, and can't tell; for a
+    person it is. Raises LedgerError `not-found`, `changed`, `wrong-state` for one that was never permitted.
     """
     seen = effects.get(None, effect_id)
+    if read is not None:
+        check_read(read, Read(seen.row.attempt, seen.reports[-1].ordinal if seen.reports else 0))
     asked_at = seen.now
     found, reply = _ask(seen, actor)
     looked = Looked(

@@ -107,6 +107,31 @@ def test_the_receipt_of_an_earlier_attempt_says_nothing_about_the_later_one_that
     assert story.intact()
 
 
+@pytest.mark.parametrize("verdict", ["confirmed_absent", "committed"])
+def test_what_a_person_found_of_one_attempt_is_never_taken_for_the_next(
+    story: Story, world: World, clock: Clock, verdict: str
+) -> None:
+    issuing(story, world, WIRE)
+    effect_id = story.effect("wire")["id"]
+    story.permit(effect_id)
+    lost_again(story, clock)
+    opened_before = story.page(effect_id)
+    story.judge(effect_id, "confirmed_absent")
+    sweep.sweep(1_000)
+    story.claim("1")
+    assert story.permit(effect_id)["permit"]["attempt"] == 2
+    lost_again(story, clock)
+    answer = story.operate(effect_id, "verdict", opened_before, verdict=verdict, reference="wire-1")
+    told = answer.content.decode()
+    assert answer.status_code == 412 and "it changed while you looked" in told and "Allowed again: attempt 2" in told
+    assert "Settled by hand: failed" in told and "Became unknown" in told
+    assert "the statement of the account</textarea>" in told and 'value="wire-1"' in told, "what was typed is kept"
+    assert story.effect("wire")["state"] == "unknown"
+    assert story.operate(effect_id, "ask", opened_before).status_code == 412
+    assert story.judge(effect_id, verdict, "wire-2") and story.effect("wire")["state"] != "unknown"
+    assert story.intact()
+
+
 def test_that_the_later_attempt_was_not_made_leaves_the_receipt_of_the_earlier_one_to_a_person(
     story: Story, world: World, clock: Clock
 ) -> None:

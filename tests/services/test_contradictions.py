@@ -52,7 +52,8 @@ def handed(world: World, run_id: UUID) -> list[tuple[str, str, bool]]:
 
 
 def judge(world: World, effect_id: UUID, outcome: EffectState, cause: str = "") -> None:
-    effects.verdict(operator(world), effect_id, outcome, cause, "seen in the account", "rf_1")
+    read = effects.read_now(effect_id)
+    effects.verdict(operator(world), effect_id, outcome, cause, "seen in the account", "rf_1", read=read)
 
 
 def disputed(world: World, clock: Clock) -> tuple[Packet, UUID]:

@@ -11,7 +11,7 @@ from ledger.domain import effects as rules
 from ledger.domain.authority import GrantRow
 from ledger.domain.canonical import Body
 from ledger.domain.change import Change
-from ledger.domain.effects import EffectRow, EffectState, PermitRow, ReportRow, SeenVersion, TargetRow
+from ledger.domain.effects import EffectRow, EffectState, PermitRow, Read, ReportRow, SeenVersion, TargetRow
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller
 from ledger.domain.runs import Fence, check_fence, check_holder
@@ -219,6 +219,26 @@ def get(tenant_id: UUID | None, effect_id: UUID) -> EffectView:
         evidence=bodies,
         now=read.now,
     )
+
+
+def newest_report(effect_id: UUID) -> dict[str, Part]:
+    """The last thing that anybody said of an effect."""
+    newest = Part("effect_report", "t.effect_id = %s", (effect_id,), many=True, order="t.ordinal DESC", limit=1)
+    return {"newest_report": newest}
+
+
+def read_of(effect: EffectRow, reports: Sequence[Row]) -> Read:
+    """What somebody who reads this effect now has read; `reports` as `newest_report` has them."""
+    return Read(effect.attempt, reports[0]["ordinal"] if reports else 0)
+
+
+def read_now(effect_id: UUID) -> Read:
+    """What somebody who reads this effect now has read. Raises LedgerError `not-found`."""
+    read = facts.read(effect=Part("effect", "t.id = %s", (effect_id,)), **newest_report(effect_id))
+    effect = read.one("effect", EffectRow)
+    if effect is None:
+        raise not_found()
+    return read_of(effect, read.many("newest_report"))
 
 
 def needs_a_person(effect_id: UUID) -> str:

@@ -9,7 +9,7 @@ from uuid import UUID
 from ledger.domain import effects as rules
 from ledger.domain.canonical import canonical
 from ledger.domain.change import Change
-from ledger.domain.effects import EffectRow, EffectState, Judged, Look, LookAnswer
+from ledger.domain.effects import EffectRow, EffectState, Judged, Look, LookAnswer, Read
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Verb
 from ledger.domain.views import RunView
@@ -18,7 +18,7 @@ from ledger.services import permissions, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.effects.holding import withdrawer
-from ledger.services.effects.reading import Seat, last_word, seat, words_of
+from ledger.services.effects.reading import Seat, last_word, newest_report, read_of, seat, words_of
 from ledger.services.ids import new_body
 from ledger.services.views import run_view
 
@@ -117,15 +117,23 @@ def begin_replay(effect_id: UUID, actor: str = RECONCILER) -> EffectRow:
         "a disputed one is so no longer, and its handoff is withdrawn; a failed one that no machine may try again "
         "may be tried once more; inserts a report with the person's evidence."
     ),
-    twice="The second is refused, `wrong-state`, unless it contradicts the first.",
+    twice="The second is refused: `changed`, since the first is news to it.",
     dies="The verdict stands; whoever waited for the effect wakes by a row.",
 )
 def verdict(
-    caller: Caller, effect_id: UUID, outcome: EffectState, cause: str, evidence: str, reference: str = ""
+    caller: Caller,
+    effect_id: UUID,
+    outcome: EffectState,
+    cause: str,
+    evidence: str,
+    reference: str = "",
+    *,
+    read: Read,
 ) -> EffectRow:
     """A person says what happened, and how they know. `cause` goes with failed: `confirmed_absent` or `rejected`.
 
-    Raises LedgerError `agents-never-decide`, `forbidden`, `invalid` without evidence, `wrong-state`.
+    It is a word on what they had `read`, and on no later attempt or report. Raises LedgerError `agents-never-decide`, `forbidden`, `invalid` without
+    evidence, `changed`, `wrong-state`.
     """
     if caller.person_id is None:
         raise LedgerError("agents-never-decide", "a verdict is a person's", "Sign in and decide on the reconcile page.")
@@ -141,11 +149,13 @@ def verdict(
     def rule(at: Seat) -> tuple[Change | None, EffectRow]:
         if not permissions.can(person_id, Verb.OPERATE, WorkflowType(pk=at.view.head.workflow_id)):
             raise LedgerError("forbidden", "you may not operate this workflow", "Ask an administrator for the right.")
+        rules.check_read(read, read_of(at.effect, at.view.extras["newest_report"]))
         draft = run_draft(at.view, caller.actor, "effect.verdict", fresh_authority=True)
         found = new_body(canonical({"text": text}), at.view.now)
         judged = Judged(outcome, found, cause, reference, words_of(at.view).get(effect_id))
         effect = rules.verdict(draft, at.view, at.effect, judged, withdrawer(draft, at.view))
         return draft.change(), effect
 
-    effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **last_word(effect_id)), rule)
+    parts = {**last_word(effect_id), **newest_report(effect_id)}
+    effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **parts), rule)
     return effect
