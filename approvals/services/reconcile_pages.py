@@ -363,8 +363,10 @@ def choices(effect: Effect) -> tuple[Choice, ...]:
         done = replace(done, causes="The dispute is over as well: the run goes on and nothing is sent again.")
         return done, replace(absent, causes=apart, possible_from=_arrives_until(effect))
     if effect.state == EffectState.UNKNOWN:
-        return done, replace(absent, possible_from=_arrives_until(effect)), refused
+        until = _arrives_until(effect)
+        return done, replace(absent, possible_from=until), replace(refused, possible_from=until)
     if effect.disputed and effect.state not in OPEN:
+        absent = replace(absent, possible_from=_arrives_until(effect))
         closes = "The dispute is over, and what waits for it goes on."
         if effect.state == EffectState.FAILED:
             anew = "The dispute is over. It becomes unknown again and is looked up."

@@ -271,6 +271,22 @@ def test_a_person_s_word_on_what_no_machine_may_try_again_is_taken_once() -> Non
         effects.verdict(again.draft, again.view, moved, Judged(F, EVIDENCE, "confirmed_absent", last_word=said))
 
 
+@pytest.mark.parametrize("cause", ["confirmed_absent", "rejected"])
+@pytest.mark.parametrize(("state", "disputed"), [(U, False), (U, True), (C, True), (F, True)])
+def test_that_it_was_not_done_can_be_said_once_the_call_can_t_arrive_any_more(
+    state: EffectState, disputed: bool, cause: str
+) -> None:
+    at = target(visibility_delay=5)
+    for early, code in ((1, "wrong-state"), (0, "")):
+        row = effect(state, at, disputed=disputed, answer_by=NOW - timedelta(seconds=5 - early))
+        scene = Scene(row, at, status=Status.BLOCKED)
+        if code:
+            with pytest.raises(LedgerError, match=code):
+                effects.verdict(scene.draft, scene.view, row, Judged(F, EVIDENCE, cause))
+        else:
+            effects.verdict(scene.draft, scene.view, row, Judged(F, EVIDENCE, cause))
+
+
 def test_what_a_person_found_of_a_dispute_is_kept_of_what_is_recorded_as_done_alone() -> None:
     for state, held in ((C, "failed"), (F, "")):
         scene = Scene(effect(state, disputed=True), status=Status.BLOCKED)

@@ -234,6 +234,24 @@ def test_a_lapse_turns_in_flight_into_unknown_and_nothing_else(state: EffectStat
     assert [r["kind"] for r in scene.inserted("effect_report")] == ([ReportKind.LAPSE] if state is I else [])
 
 
+@pytest.mark.parametrize(
+    ("lookup", "attempt", "late", "to"),
+    [(None, 1, True, C), (None, 1, False, I), (None, 2, True, U), ({"by": "key"}, 1, True, U)],
+)
+def test_a_receipt_kept_while_the_call_was_accepted_counts_once_no_answer_came_and_nobody_can_be_asked(
+    lookup: dict[str, object] | None, attempt: int, late: bool, to: EffectState
+) -> None:
+    at = target(lookup=lookup)
+    row = effect(I, at, attempt=attempt, accepted=True, answer_by=NOW if late else NOW + timedelta(seconds=1))
+    scene = Scene(row, at, status=Status.WAKING)
+    kept = told(kind=ReportKind.LATE, counted=False, evidence_id=uid(70), evidence_commitment=b"c" * 32)
+    moved = effects.expire(scene.draft, scene.view, {row.id: kept})
+    assert [one.state for one in moved] == ([to] if late else [])
+    for one in moved:
+        assert (one.reference, one.result_id) == (("rf_1", uid(70)) if to is C else ("", None))
+        assert [r["answer"] for r in scene.inserted("effect_report")] == [str(to)]
+
+
 @pytest.mark.parametrize(("late", "accepted"), [(True, False), (True, True), (False, False)])
 def test_answer_by_ends_in_flight_lease_or_no_lease(late: bool, accepted: bool) -> None:
     answer_by = NOW if late else NOW + timedelta(seconds=1)

@@ -184,6 +184,37 @@ def test_a_call_that_is_out_again_takes_no_verdict_on_its_dispute_yet(story: Sto
     assert not Handoff.objects.of(world.tenant).filter(run_id=story.run_id, state="open").exists()
 
 
+@pytest.mark.parametrize("who", ["the worker that called", "somebody under another fence"])
+def test_a_receipt_that_came_while_the_call_was_accepted_is_not_lost_by_its_order(
+    story: Story, world: World, clock: Clock, who: str
+) -> None:
+    issuing(story, world, WIRE)
+    first, effect_id = story.packet, story.effect("wire")["id"]
+    story.permit(effect_id)
+    story.settle(effect_id, "accepted", ask_after_seconds=3_600)
+    clock.shift(100)
+    leases.lapse(story.run_id)
+    packet = first if who.startswith("the worker") else {**first, "fence": "0.999"}
+    told = story.settle(effect_id, "committed", packet=packet, reference="wire-1", result={"id": "wire-1"})
+    assert not told["counted"] and told["effect"]["state"] == "in_flight"
+    clock.shift(24 * 3_600)
+    for _ in range(3):
+        story.sweep()
+    wire, page = story.effect("wire"), story.page(effect_id)
+    handed = Handoff.objects.of(world.tenant).filter(run_id=story.run_id, state="open").exists()
+    if packet is first:
+        assert (wire["state"], wire["reference"], wire["result"], handed) == (
+            "committed",
+            "wire-1",
+            {"id": "wire-1"},
+            False,
+        )
+        assert "the receipt that came before counts" in page
+    else:
+        assert (wire["state"], handed) == ("unknown", True) and "Became unknown" in page
+    assert story.intact()
+
+
 def test_two_attempts_under_one_key_are_one_call(story: Story, world: World, clock: Clock) -> None:
     issuing(story, world, PAY)
     first, effect = story.packet, story.effect("pay")

@@ -110,6 +110,10 @@ def test_a_person_says_which_account_holds_and_the_run_goes_on(
     run_id = packet.run.id
     leases.release(open_world.caller, run_id, packet.fence)
     wakes.run(run_id)
+    if outcome is EffectState.FAILED:
+        with pytest.raises(LedgerError, match="wrong-state"):
+            judge(open_world, effect_id, outcome, cause)
+        clock.shift(90)
     judge(open_world, effect_id, outcome, cause)
     found = row(open_world, effect_id)
     assert (found.state, found.disputed, found.held) == ("committed", False, str(outcome)), "what was recorded stays"

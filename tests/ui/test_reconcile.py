@@ -193,13 +193,18 @@ def test_not_done_says_from_when_it_can_be_known_and_keeps_what_was_typed_until_
     assert world.effect(effect.run_id).cause == "confirmed_absent"
 
 
-def test_done_and_refused_can_be_said_at_once(world: World, clock: Clock) -> None:
-    for verdict, state in (("committed", "committed"), ("rejected", "failed")):
-        effect = just_lost(world, clock)
-        if verdict == "rejected":
-            clock.shift((horizon_of(effect) - clock.now()).total_seconds() + 1)
-        assert send(world, effect, verdict=verdict, evidence=EVIDENCE, reference="re_7").status_code == 200
-        assert world.effect(effect.run_id).state == state
+def test_done_can_be_said_at_once_and_refused_once_the_call_can_t_arrive_any_more(world: World, clock: Clock) -> None:
+    effect = just_lost(world, clock)
+    assert send(world, effect, verdict="committed", evidence=EVIDENCE, reference="re_7").status_code == 200
+    assert world.effect(effect.run_id).state == "committed"
+    effect = just_lost(world, clock)
+    page = client_of(world.charlie).get(reverse("effect", args=[world.tenant.slug, effect.pk])).content.decode()
+    assert page.count("Possible once the call can no longer arrive") == 2
+    answer = send(world, effect, verdict="rejected", evidence=EVIDENCE)
+    assert answer.status_code == 422 and "the call may still arrive until" in answer.content.decode()
+    clock.shift((horizon_of(effect) - clock.now()).total_seconds() + 1)
+    assert send(world, effect, verdict="rejected", evidence=EVIDENCE).status_code == 200
+    assert world.effect(effect.run_id).cause == "rejected"
 
 
 def test_asking_again_records_the_answer_under_the_person(world: World, clock: Clock) -> None:

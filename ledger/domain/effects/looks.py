@@ -128,7 +128,10 @@ def _in_flight(asked: _Asked) -> EffectRow | None:
         return _applied(asked)
     if effect.accepted and answer is LookAnswer.REFUSED:
         return _not_done(asked, FailCause.REJECTED)
-    if effect.answer_by is not None and draft.at >= effect.answer_by:
+    overdue = effect.answer_by is not None and draft.at >= effect.answer_by
+    if overdue and asked.target.lookup is None:
+        return None
+    if overdue:
         return unknown(draft, effect, "look", reference=asked.reference)
     if not effect.accepted or effect.answer_by is None:
         return None

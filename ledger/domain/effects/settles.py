@@ -36,6 +36,8 @@ ACCEPTED_FOR = timedelta(hours=24)
 """How long a target that accepted a call may take to finish it."""
 WORKER_CAUSES = frozenset({FailCause.NOT_DISPATCHED, FailCause.THROTTLED, FailCause.REJECTED})
 APPLIED = frozenset({Settled.COMMITTED, Settled.ACCEPTED})
+WORKERS = frozenset({ReportKind.SETTLE, ReportKind.LATE, ReportKind.LAPSE})
+"""Kinds of reports whose word is a worker's: a lapse has it where a late receipt counted."""
 DONE_WORDS = frozenset({str(Settled.COMMITTED), str(LookAnswer.APPLIED)})
 """Answers by which a report says that the call did what it was for."""
 
@@ -120,7 +122,7 @@ class _Report:
         for row in self.told:
             if row.counted and row.kind is ReportKind.VERDICT and row.answer == EffectState.FAILED:
                 attempts.clear()
-            elif row.counted and row.kind in (ReportKind.SETTLE, ReportKind.LATE) and row.answer == Settled.COMMITTED:
+            elif row.counted and row.kind in WORKERS and row.answer == Settled.COMMITTED:
                 attempts.add(row.attempt)
         return frozenset(attempts)
 
@@ -296,16 +298,53 @@ def lapse_effects(draft: Draft, view: RunView) -> tuple[EffectRow, ...]:
     return _lapse(draft, [e for e in view.effects if e.state is EffectState.IN_FLIGHT and not e.accepted], "lease")
 
 
-def expire(draft: Draft, view: RunView) -> tuple[EffectRow, ...]:
-    """Calls whose `answer_by` has passed become unknown, lease or no lease."""
+def expire(
+    draft: Draft, view: RunView, receipts: Mapping[UUID, ReportRow] | None = None, withdraw: Withdraw | None = None
+) -> tuple[EffectRow, ...]:
+    """Calls whose `answer_by` has passed become unknown, lease or no lease; or done, where nobody can be asked and `receipts` has, by effect, what a
+    worker who was permitted the attempt reported while it counted for evidence only."""
     late = [
         effect
         for effect in view.effects
         if effect.state is EffectState.IN_FLIGHT and effect.answer_by is not None and effect.answer_by <= view.now
     ]
-    moved = _lapse(draft, late, "answer_by")
+    known = {
+        effect.id: receipt
+        for effect in late
+        if (receipt := (receipts or {}).get(effect.id)) is not None
+        and receipt.attempt == effect.attempt
+        and view.targets[effect.target_id].lookup is None
+    }
+    done = tuple(_received(draft, view, effect, known[effect.id], withdraw) for effect in late if effect.id in known)
+    moved = _lapse(draft, [effect for effect in late if effect.id not in known], "answer_by")
     if moved and view.head.status is Status.WAKING:
         wakes.queue(draft, view, "effect_unknown")
+    return done + moved
+
+
+def _received(
+    draft: Draft, view: RunView, effect: EffectRow, receipt: ReportRow, withdraw: Withdraw | None
+) -> EffectRow:
+    """No answer came in time, and the receipt that came before counts from here on."""
+    commitment = receipt.evidence_commitment
+    said = Said(
+        ReportKind.LAPSE,
+        str(Settled.COMMITTED),
+        effect.attempt,
+        cause="answer_by",
+        reference=receipt.reference,
+        evidence=(receipt.evidence_id, commitment) if receipt.evidence_id and commitment else None,
+    )
+    report(draft, effect, said, counted=True)
+    moved = committed(
+        draft,
+        view,
+        unknown(draft, effect, "lapse"),
+        "receipt",
+        reference=receipt.reference or effect.reference,
+        result_id=receipt.evidence_id,
+    )
+    settled(draft, view, moved, withdraw)
     return moved
 
 

@@ -69,7 +69,7 @@ def verdict(
 
     Out of `unknown` it decides, and that it was done ends a dispute with it; against a recorded outcome it reopens `failed` and disputes
     `committed`; of a dispute it says which account holds; where no machine may try a failed effect again, `confirmed_absent` gives leave for one
-    more attempt.
+    more attempt. That it wasn't done, absent or refused, can be said once the call can't arrive any more.
 
     Raises LedgerError `invalid`, `wrong-state`.
     """
@@ -96,10 +96,10 @@ def verdict(
     return moved or effect
 
 
-def _check_absent(draft: Draft, view: RunView, effect: EffectRow, judged: Judged) -> None:
-    """Nobody can have seen that a call which may still arrive didn't happen."""
+def _check_over(draft: Draft, view: RunView, effect: EffectRow, judged: Judged) -> None:
+    """Nobody can have seen that a call which may still arrive didn't happen, nor that its target refused it."""
     until = horizon(effect, view.targets[effect.target_id])
-    if judged.cause == FailCause.CONFIRMED_ABSENT and until is not None and draft.at < until:
+    if judged.outcome is EffectState.FAILED and until is not None and draft.at < until:
         raise LedgerError(
             "wrong-state",
             "the call may still arrive, or not show yet",
@@ -115,8 +115,8 @@ def _judge(
     if effect.disputed and effect.state not in OPEN:
         return _resolved(draft, view, effect, judged, withdraw)
     if effect.state is EffectState.UNKNOWN:
+        _check_over(draft, view, effect, judged)
         if judged.outcome is EffectState.FAILED:
-            _check_absent(draft, view, effect, judged)
             moved = fail(draft, effect, "verdict", FailCause(judged.cause), reference)
         else:
             moved = committed(draft, view, effect, "verdict", reference=reference, result_id=None)
@@ -127,7 +127,7 @@ def _judge(
     if judged.cause == FailCause.CONFIRMED_ABSENT and barred(
         effect, view.targets[effect.target_id], draft.at, judged.last_word
     ):
-        _check_absent(draft, view, effect, judged)
+        _check_over(draft, view, effect, judged)
         moved = move(draft, effect, cause=FailCause.CONFIRMED_ABSENT, settled_at=draft.at)
         settled(draft, view, moved, withdraw, by_person=True)
         return moved
@@ -148,6 +148,7 @@ def _resolved(draft: Draft, view: RunView, effect: EffectRow, judged: Judged, wi
     if effect.state is EffectState.FAILED and judged.outcome is EffectState.COMMITTED:
         effect = move(draft, effect, disputed=False)
         return reopened(draft, view, effect, reference=judged.reference or effect.reference)
+    _check_over(draft, view, effect, judged)
     held = str(judged.outcome) if effect.state is EffectState.COMMITTED else ""
     moved = move(draft, effect, disputed=False, held=held)
     settled(draft, view, moved, withdraw, by_person=True)

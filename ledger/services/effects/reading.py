@@ -221,6 +221,27 @@ def get(tenant_id: UUID | None, effect_id: UUID) -> EffectView:
     )
 
 
+def late_receipts(run_id: UUID) -> dict[str, Part]:
+    """Receipts of a run's calls that were kept as evidence, and the permits and keys by which their reporters are known."""
+    kept = "{0}.run_id = %s AND {0}.kind = 'late' AND {0}.answer = 'committed' AND NOT {0}.counted"
+    given = f"SELECT r.effect_id FROM ledger_effect_report r WHERE {kept.format('r')}"
+    keys = f"t.id IN (SELECT p.key_id FROM ledger_permit p WHERE p.effect_id IN ({given}))"
+    return {
+        "kept": Part("effect_report", kept.format("t"), (run_id,), many=True, order="t.ordinal"),
+        "given": Part("permit", f"t.effect_id IN ({given})", (run_id,), many=True),
+        "given_keys": Part("api_key", keys, (run_id,), many=True),
+    }
+
+
+def receipts_of(view: RunView) -> dict[UUID, ReportRow]:
+    """What `late_receipts` read, by effect: the newest from an agent that was permitted that very attempt, under the fence it names."""
+    agents = {key["id"]: f"agent:{key['agent_id']}" for key in view.extras["given_keys"]}
+    permits = [(facts.load(PermitRow, row), agents.get(row["key_id"])) for row in view.extras["given"]]
+    called = {(permit.effect_id, permit.attempt, permit.fence, actor) for permit, actor in permits}
+    kept = [facts.load(ReportRow, row) for row in view.extras["kept"]]
+    return {row.effect_id: row for row in kept if (row.effect_id, row.attempt, row.fence, row.actor) in called}
+
+
 def newest_report(effect_id: UUID) -> dict[str, Part]:
     """The last thing that anybody said of an effect."""
     newest = Part("effect_report", "t.effect_id = %s", (effect_id,), many=True, order="t.ordinal DESC", limit=1)

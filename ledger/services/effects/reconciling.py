@@ -18,7 +18,16 @@ from ledger.services import permissions, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.effects.holding import withdrawer
-from ledger.services.effects.reading import Seat, last_word, newest_report, read_of, seat, words_of
+from ledger.services.effects.reading import (
+    Seat,
+    last_word,
+    late_receipts,
+    newest_report,
+    read_of,
+    receipts_of,
+    seat,
+    words_of,
+)
 from ledger.services.ids import new_body
 from ledger.services.views import run_view
 
@@ -43,7 +52,10 @@ class Looked:
 
 
 @writes(
-    moves="Effects past `answer_by` in_flight → unknown; a waking run's wake is pulled forward.",
+    moves=(
+        "Effects past `answer_by` in_flight → unknown, or → committed by a receipt that was kept as evidence, where the "
+        "target has no look-up; a waking run's wake is pulled forward."
+    ),
     twice="Nothing is left to lapse: answers False.",
     dies="The effects are unknown and due: the sweep asks their targets.",
 )
@@ -52,9 +64,10 @@ def lapse(run_id: UUID) -> bool:
 
     def rule(view: RunView) -> tuple[Change | None, bool]:
         draft = run_draft(view, SWEEP, "effect.lapse")
-        return (draft.change(), True) if rules.expire(draft, view) else (None, False)
+        gone = rules.expire(draft, view, receipts_of(view), withdrawer(draft, view))
+        return (draft.change(), True) if gone else (None, False)
 
-    lapsed, _ = writer.settle(lambda: run_view(run_id), rule)
+    lapsed, _ = writer.settle(lambda: run_view(run_id, **late_receipts(run_id)), rule)
     return lapsed
 
 
