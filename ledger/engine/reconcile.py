@@ -12,7 +12,7 @@ import structlog
 
 from ledger.domain import targets as reading
 from ledger.domain.effects import LookAnswer, Read, check_read
-from ledger.domain.effects.looks import FORGOTTEN, NO_LOOKUP, remembered
+from ledger.domain.effects.looks import FORGOTTEN, NO_LEAVE, NO_LOOKUP, STOPPED, remembered
 from ledger.domain.errors import LedgerError
 from ledger.domain.targets import Reading, Reply
 from ledger.services import effects
@@ -22,6 +22,8 @@ from ledger.targets import http
 from ledger.targets.breakers import BREAKERS, OPEN
 
 _log = structlog.get_logger(__name__)
+NOT_SENT = {"expired": FORGOTTEN, "grant-void": NO_LEAVE, "not-cleared": STOPPED}
+"""What a look-up by replay is left for, by the code of its refusal."""
 NOT_ASKED = Reading(LookAnswer.CANNOT_TELL, cause=NO_LOOKUP)
 
 
@@ -100,13 +102,16 @@ def _by_key(seen: EffectView, lookup: Mapping[str, Any], request: bytes, at: dat
 
 def _by_replay(seen: EffectView, lookup: Mapping[str, Any], request: bytes, actor: str) -> tuple[Reading, Reply | None]:
     """The identical request again, recorded before it is sent."""
+    began = monotonic()
     try:
-        effects.begin_replay(seen.row.id, actor)
+        within = effects.begin_replay(seen.row.id, actor)
     except LedgerError as error:
-        return Reading(LookAnswer.CANNOT_TELL, cause=FORGOTTEN if error.code == "expired" else error.code), None
+        return Reading(LookAnswer.CANNOT_TELL, cause=NOT_SENT.get(error.code, error.code)), None
     headers = {lookup["key_header"]: seen.row.key, "content-type": "application/json"}
     if precondition := next((each.precondition for each in reversed(seen.permits)), ""):
         headers["if-match"] = precondition
+    if monotonic() - began >= within.total_seconds():
+        return Reading(LookAnswer.CANNOT_TELL, cause="send-by-passed"), None
     reply = http.ask(
         seen.target,
         lookup["path"],

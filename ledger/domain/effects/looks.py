@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from ledger.domain.authority import GrantState
 from ledger.domain.canonical import Body
 from ledger.domain.drafts import Draft
 from ledger.domain.effects.base import (
@@ -24,7 +25,7 @@ from ledger.domain.effects.base import (
 from ledger.domain.effects.endings import dispute, settled, to_person
 from ledger.domain.effects.settles import committed, reopened, unknown
 from ledger.domain.errors import LedgerError
-from ledger.domain.runs import Status
+from ledger.domain.runs import ENDED, Intent, Status
 from ledger.domain.waits.closing import Withdraw
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 LONGEST_PAUSE = timedelta(seconds=300)
 LOOKS_BEFORE_GIVING_UP = 12
 LOOKING_FOR = timedelta(hours=24)
+LOOKS_IN_ALL = 300
+"""So many looks, each after its pause, take longer than a day: how often a target is asked that always says that it is still at it."""
 PARKED = timedelta(hours=6)
 """Between looks once a person has been asked: an answer may still come."""
 WHILE_RUNNING = timedelta(seconds=30)
@@ -40,7 +43,8 @@ WHILE_RUNNING = timedelta(seconds=30)
 
 FORGOTTEN = "key-forgotten"
 NO_LOOKUP = "no-lookup"
-HOPELESS = frozenset({FORGOTTEN, NO_LOOKUP})
+NO_LEAVE, STOPPED = "leave-ended", "run-ending"
+HOPELESS = frozenset({FORGOTTEN, NO_LOOKUP, NO_LEAVE, STOPPED})
 """Causes of `cannot_tell` that asking again doesn't cure."""
 
 
@@ -64,7 +68,7 @@ def pause(looks: int) -> timedelta:
 
 
 def horizon(effect: EffectRow, target: TargetRow) -> datetime | None:
-    """From when on `absent` may be believed: the last attempt can no longer arrive, and what arrived is visible."""
+    """From when on `absent` may be believed: the last attempt, or its last replay, can no longer arrive, and what arrived is visible."""
     return effect.answer_by + timedelta(seconds=target.visibility_delay) if effect.answer_by is not None else None
 
 
@@ -225,7 +229,10 @@ def _later(asked: _Asked, at_latest: datetime | None = None) -> EffectRow:
 
 
 def _too_long(asked: _Asked) -> bool:
-    return asked.effect.answer_by is not None and asked.draft.at > asked.effect.answer_by + LOOKING_FOR
+    """By the clock, or by the number of looks: where the target is asked by replay, each moves `answer_by` on."""
+    effect = asked.effect
+    past = effect.answer_by is not None and asked.draft.at > effect.answer_by + LOOKING_FOR
+    return past or effect.looks + 1 >= LOOKS_IN_ALL
 
 
 def _hand_off(asked: _Asked, reason: str) -> EffectRow:
@@ -240,10 +247,17 @@ def _disputed(asked: _Asked) -> EffectRow | None:
     return dispute(asked.draft, asked.view, asked.effect)
 
 
-def begin_replay(draft: Draft, view: RunView, effect: EffectRow) -> None:
+def begin_replay(
+    draft: Draft, view: RunView, effect: EffectRow, leave: GrantState | None, send_within: timedelta
+) -> None:
     """Record that the identical request is about to be sent again as a look-up, at a target that declares that it answers the first result.
 
-    Raises LedgerError `wrong-state` for another state or target, `expired` once the target may have forgotten the key.
+    Where the first call never arrived this one acts, so it needs what a call needs: `leave` is the state of the grant that the last permit used (None
+    where none was wanted), and the run must go on. It is sent within `send_within`, or not at all; until it can no longer arrive, nobody can know
+    that the call wasn't done.
+
+    Raises LedgerError `wrong-state` for another state or target, `expired` once the target may have forgotten the key, `grant-void` where the leave
+    was taken back, `not-cleared` where the run is to end or has ended.
     """
     target = view.targets[effect.target_id]
     if effect.state is not EffectState.UNKNOWN or not target.first_result_replayed or not target.keyed:
@@ -257,6 +271,16 @@ def begin_replay(draft: Draft, view: RunView, effect: EffectRow) -> None:
         raise LedgerError(
             "expired", "the target may have forgotten the key: a replay could act twice", "A person decides."
         )
+    if leave in (GrantState.REVOKED, GrantState.VOIDED):
+        raise LedgerError("grant-void", "the leave for this call was taken back", "A person decides.", state=leave)
+    if view.head.intent is not Intent.NONE or view.head.status in ENDED:
+        raise LedgerError("not-cleared", "the run is to end, or has ended: a replay could act", "A person decides.")
     draft.before(effect.first_permit_at + target.remembers_for)
+    until = draft.at + send_within + timedelta(seconds=target.call_limit)
     report(draft, effect, Said(ReportKind.REPLAY, "sent", effect.attempt), counted=False)
-    move(draft, effect, due_at=draft.at + timedelta(seconds=target.call_limit))
+    move(
+        draft,
+        effect,
+        due_at=draft.at + timedelta(seconds=target.call_limit),
+        answer_by=max(until, effect.answer_by or until),
+    )

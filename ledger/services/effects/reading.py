@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from ledger.domain import effects as rules
-from ledger.domain.authority import GrantRow
+from ledger.domain.authority import GrantRow, GrantState
 from ledger.domain.canonical import Body
 from ledger.domain.change import Change
 from ledger.domain.effects import EffectRow, EffectState, PermitRow, Read, ReportRow, SeenVersion, TargetRow
@@ -240,6 +240,17 @@ def receipts_of(view: RunView) -> dict[UUID, ReportRow]:
     called = {(permit.effect_id, permit.attempt, permit.fence, actor) for permit, actor in permits}
     kept = [facts.load(ReportRow, row) for row in view.extras["kept"]]
     return {row.effect_id: row for row in kept if (row.effect_id, row.attempt, row.fence, row.actor) in called}
+
+
+def used_leave(effect_id: UUID) -> dict[str, Part]:
+    """The grant that the last permit of an effect used, if it needed one."""
+    last = "SELECT p.grant_id FROM ledger_permit p WHERE p.effect_id = %s ORDER BY p.attempt DESC LIMIT 1"
+    return {"used_leave": Part("grant", f"t.id = ({last})", (effect_id,), many=True)}
+
+
+def leave_of(view: RunView) -> GrantState | None:
+    """The state of what `used_leave` read."""
+    return next((facts.load(GrantRow, row).state for row in view.extras["used_leave"]), None)
 
 
 def newest_report(effect_id: UUID) -> dict[str, Part]:

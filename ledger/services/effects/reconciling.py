@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
+
+from django.conf import settings
 
 from ledger.domain import effects as rules
 from ledger.domain.canonical import canonical
@@ -22,10 +24,12 @@ from ledger.services.effects.reading import (
     Seat,
     last_word,
     late_receipts,
+    leave_of,
     newest_report,
     read_of,
     receipts_of,
     seat,
+    used_leave,
     words_of,
 )
 from ledger.services.ids import new_body
@@ -108,20 +112,27 @@ def look(effect_id: UUID, looked: Looked, actor: str = RECONCILER) -> EffectRow:
 
 
 @writes(
-    moves="Inserts a report that the identical request is about to be sent; the effect stays unknown, due after the call's limit.",
+    moves=(
+        "Inserts a report that the identical request is about to be sent; the effect stays unknown, due after the call's "
+        "limit, and its `answer_by` covers the replay."
+    ),
     twice="One more report; the target answers the first result again.",
     dies="The report says that a replay may have gone out; the effect is due again.",
 )
-def begin_replay(effect_id: UUID, actor: str = RECONCILER) -> EffectRow:
-    """Record a look-up by replay before it is sent. Raises LedgerError `wrong-state`, `expired`."""
+def begin_replay(effect_id: UUID, actor: str = RECONCILER) -> timedelta:
+    """Record a look-up by replay before it is sent. Answers within what time it is to be sent.
 
-    def rule(at: Seat) -> tuple[Change | None, EffectRow]:
+    Raises LedgerError `wrong-state`, `expired`, `grant-void`, `not-cleared`.
+    """
+    within = timedelta(seconds=settings.RESUMEAPP_SEND_BY_SECONDS)
+
+    def rule(at: Seat) -> tuple[Change | None, None]:
         draft = run_draft(at.view, actor, "effect.replay")
-        rules.begin_replay(draft, at.view, at.effect)
-        return draft.change(), at.effect
+        rules.begin_replay(draft, at.view, at.effect, leave_of(at.view), within)
+        return draft.change(), None
 
-    effect, _ = writer.settle(lambda: seat(effect_id, None), rule)
-    return effect
+    writer.settle(lambda: seat(effect_id, None, **used_leave(effect_id)), rule)
+    return within
 
 
 @writes(
