@@ -71,7 +71,7 @@ def test_not_done_is_refused_with_a_time_and_accepted_once_it_has_come(
     console.expected.add(422)
     page = open_page(world.charlie, scripts=scripts)
     page.goto(at(world, effect))
-    hint = page.get_by_text("Possible once the call can no longer arrive")
+    hint = page.get_by_text("Possible once the call can no longer arrive").first
     expect(hint).to_be_visible()
     if scripts:
         expect(hint.locator("time")).to_contain_text("left")
