@@ -24,7 +24,7 @@ from ledger.domain import journal
 from ledger.domain.change import Change, Insert, Kind, Move, Written
 from ledger.domain.errors import Late, LedgerError, Moved
 from ledger.models.tables import Table, journalled, tables
-from ledger.services import hints
+from ledger.services import hints, statements
 from ledger.services.conflicts import Conflict, conflict
 
 F = TypeVar("F")
@@ -128,7 +128,8 @@ def _apply_postgres(change: Change, content: bytes) -> Written:
     found = _rows(f"WITH {', '.join(sql.pieces)} {answer}", sql.params)
     if not found:
         raise Moved
-    digest, clock, seq, *_ = found[0]
+    digest, moment, seq, *_ = found[0]
+    clock = datetime.fromisoformat(moment)
     if digest is None:
         if seq == change.expect_seq and change.not_after is not None and clock >= change.not_after:
             raise Late
@@ -146,18 +147,15 @@ def _apply_each_postgres(changes: Sequence[Change], contents: Sequence[bytes]) -
         pieces += sql.pieces
         params += sql.params
     written: list[Written | None] = [None] * len(changes)
-    for digest, clock, _, number, _ in _rows(f"WITH {', '.join(pieces)} {' UNION ALL '.join(answers)}", params):
+    for digest, moment, _, number, _ in _rows(f"WITH {', '.join(pieces)} {' UNION ALL '.join(answers)}", params):
         if digest is not None:
-            written[number] = Written(changes[number].expect_seq + 1, digest, clock)
+            written[number] = Written(changes[number].expect_seq + 1, digest, datetime.fromisoformat(moment))
     return written
 
 
 def _rows(sql: str, params: list[Any]) -> list[Any]:
     try:
-        with connection.cursor() as cursor:
-            cursor.execute(sql, params)
-            found: list[Any] = cursor.fetchall()
-            return found
+        return statements.rows(sql, params)
     except DatabaseError as error:
         if getattr(error.__cause__, "sqlstate", None) == MOVED_SQLSTATE:
             raise Moved from None
@@ -188,7 +186,7 @@ def _statement(change: Change, content: bytes, sql: _Sql, number: int = 0) -> st
     _head(change, content, sql)
     missed = " + ".join(f"(SELECT count(*) FROM {name})" for name in moved) or "0"
     return (
-        f"SELECT (SELECT digest FROM entry{tag}), seen.clock, seen.head_seq, {number},"
+        f"SELECT (SELECT digest FROM entry{tag}), to_json(seen.clock) #>> '{{}}', seen.head_seq, {number},"
         f" CASE WHEN EXISTS (SELECT 1 FROM ok{tag}) AND {missed} <> {len(moved)} THEN ledger_moved() END FROM seen{tag} seen"
     )
 
