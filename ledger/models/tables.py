@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
-from uuid import UUID
+from uuid import UUID, SafeUUID
 
 import orjson
 from django.apps import apps
@@ -134,6 +134,14 @@ def _or_none(convert: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
 
+def _uuid(text: str) -> UUID:
+    """`UUID(text)` of what PostgreSQL wrote, in half the time: without the checks of what anybody may write, and a row has many ids."""
+    found = object.__new__(UUID)
+    object.__setattr__(found, "int", int(text.replace("-", ""), 16))
+    object.__setattr__(found, "is_safe", SafeUUID.unknown)
+    return found
+
+
 def _moment(text: str | datetime) -> datetime:
     at = text if isinstance(text, datetime) else datetime.fromisoformat(text)
     if at.tzinfo is UTC:
@@ -148,7 +156,7 @@ def _sqlite_moment(at: datetime) -> str:
 Codec = Callable[[Any], Any] | None
 
 _CODECS: Mapping[str, tuple[Codec, Codec, Codec]] = {
-    "UUIDField": (UUID, UUID, lambda value: value.hex if isinstance(value, UUID) else UUID(str(value)).hex),
+    "UUIDField": (_uuid, UUID, lambda value: value.hex if isinstance(value, UUID) else UUID(str(value)).hex),
     "DateTimeField": (_moment, _moment, _sqlite_moment),
     "BinaryField": (lambda text: bytes.fromhex(text[2:]), bytes, bytes),
     "JSONField": (None, orjson.loads, lambda value: orjson.dumps(value).decode()),
