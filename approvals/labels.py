@@ -128,6 +128,9 @@ CAUSES: Mapping[str, str] = {
     "worker": "its worker couldn’t tell",
     "no-lookup": "this target can’t be asked",
     "key-forgotten": "the target no longer remembers the key",
+    "leave-ended": "not asked: that sends the request again, and its approval was taken back",
+    "run-ending": "not asked: that sends the request again, and the run is to end or has ended",
+    "send-by-passed": "not asked: it was too late to send the request again",
     "breaker-open": "not asked: it stayed silent lately, and is asked again later",
     "timed-out": "no answer in time",
     "no-reply": "no reply",
@@ -144,7 +147,7 @@ WITHDRAWN: Mapping[str, str] = {
     "cancelled": "the run was ended",
 }
 
-UNASKABLE = frozenset({"no-lookup", "breaker-open"})
+UNASKABLE = frozenset({"no-lookup", "breaker-open", "leave-ended", "run-ending", "send-by-passed"})
 """Causes of a look-up that was none: no question went out."""
 
 STANDS: Mapping[str, str] = {

@@ -10,9 +10,11 @@ from django.core import signing
 
 from approvals.domain.decisions import Receipt
 from ledger.domain import canonical
+from ledger.domain.effects import Read
 
 CARD = "card/4"
 _SALT = "approvals.view-receipt"
+_EFFECT_SALT = "approvals.effect-receipt"
 
 
 def of(shown: Mapping[str, Any], renderer: str) -> Receipt:
@@ -35,3 +37,17 @@ def read(sealed: str, request_id: UUID, person_id: UUID) -> Receipt | None:
     if (request, person) != (str(request_id), str(person_id)):
         return None
     return Receipt(bytes.fromhex(digest), renderer)
+
+
+def seal_effect(read: Read, effect_id: UUID, person_id: UUID) -> str:
+    """What a person read of an effect, for a form field: bound to both, and signed."""
+    return signing.dumps([read.attempt, read.ordinal, str(effect_id), str(person_id)], salt=_EFFECT_SALT)
+
+
+def read_effect(sealed: str, effect_id: UUID, person_id: UUID) -> Read | None:
+    """What a form says that this person had read of this effect; None where this server didn't say so."""
+    try:
+        attempt, ordinal, effect, person = signing.loads(sealed, salt=_EFFECT_SALT)
+    except (signing.BadSignature, ValueError, TypeError):
+        return None
+    return Read(attempt, ordinal) if (effect, person) == (str(effect_id), str(person_id)) else None

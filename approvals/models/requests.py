@@ -16,7 +16,7 @@ class ApprovalRequest(Record):
     MACHINE = "state"
 
     id = record_id()
-    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="requests", null=True)
+    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="requests", null=True, db_index=False)
     workflow = models.ForeignKey("ledger.WorkflowType", on_delete=models.PROTECT, related_name="requests", null=True)
     subject_kind = models.CharField(max_length=20)
     subject_id = models.UUIDField()

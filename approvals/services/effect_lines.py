@@ -169,7 +169,8 @@ def _report(report: EffectReport, actor: str, evidence: Content) -> Item:
     if asked and report.cause in UNASKABLE:
         title = cause(report.cause).capitalize()
     if report.kind == "lapse":
-        title = REPORTS["lapse"]
+        received = "No answer in time, and nobody can be asked: the receipt that came before counts"
+        title = received if report.answer == "committed" else REPORTS["lapse"]
     notes = [f"attempt {report.attempt}"]
     if report.cause and not (asked and report.cause in UNASKABLE):
         notes.append(cause(report.cause))
@@ -191,8 +192,6 @@ def _report(report: EffectReport, actor: str, evidence: Content) -> Item:
 
 
 def _state(report: EffectReport) -> str:
-    if report.kind == "lapse":
-        return "unknown"
     if report.answer in {"committed", "failed", "unknown", "accepted", "cannot_tell"}:
         return str(report.answer)
     return STATES.get(report.answer, "queued")

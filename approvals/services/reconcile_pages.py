@@ -287,7 +287,11 @@ def _situation(effect: Effect, head: RunHead) -> str:
     elif state is EffectState.COMMITTED and effect.result_id is not None:
         what = "It was done. The run has its result and nothing is sent again."
     if effect.disputed:
-        what = _twice(effect) or "It was recorded as done, and newer evidence says otherwise. The record keeps both."
+        recorded = "not done" if state is EffectState.FAILED else "done"
+        what = (
+            _twice(effect)
+            or f"It was recorded as {recorded}, and newer evidence says otherwise. The record keeps both."
+        )
     return f"{what} {_RUNS[head.status]}"
 
 

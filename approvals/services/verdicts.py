@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from approvals.templatetags.console import visible_text as shown
-from ledger.domain.effects import OPEN, EffectRow, EffectState, TargetRow, horizon
+from ledger.domain.effects import OPEN, RETRYABLE, EffectRow, EffectState, TargetRow, horizon
 from ledger.models import Effect
 from ledger.services import effects, facts
 
@@ -64,6 +64,10 @@ def judged(effect: Effect, verdict: str) -> str:
     return f"Recorded: {found}. {again(effect)}"
 
 
+def _sent_again(effect: Effect) -> str:
+    return _once_more(effect) if effect.cause in RETRYABLE else "Nothing is sent again."
+
+
 def choices(effect: Effect) -> tuple[Choice, ...]:
     """What a person may say of this effect now, with what each answer causes."""
     name = shown(effect.name)
@@ -72,10 +76,20 @@ def choices(effect: Effect) -> tuple[Choice, ...]:
     refused = Choice(
         "rejected", "It was refused for good", f"“{name}” is final as not done. Trying again needs a new proposal."
     )
+    if effect.state == EffectState.UNKNOWN and effect.disputed:
+        apart = "It is about the last attempt; what was told of an earlier one stays disputed. Nothing is sent again."
+        done = replace(done, causes="The dispute is over as well: the run goes on and nothing is sent again.")
+        return done, replace(absent, causes=apart, possible_from=_arrives_until(effect))
     if effect.state == EffectState.UNKNOWN:
-        return done, replace(absent, possible_from=_arrives_until(effect)), refused
+        until = _arrives_until(effect)
+        return done, replace(absent, possible_from=until), replace(refused, possible_from=until)
     if effect.disputed and effect.state not in OPEN:
-        closes = "The dispute is over, and what waits for it goes on. Nothing is sent again."
+        absent = replace(absent, possible_from=_arrives_until(effect))
+        closes = "The dispute is over, and what waits for it goes on."
+        if effect.state == EffectState.FAILED:
+            anew = f"The dispute is over. It becomes unknown again{_looked_up(effect)}."
+            return replace(done, causes=anew), replace(absent, causes=f"{closes} {_sent_again(effect)}")
+        closes = f"{closes} Nothing is sent again."
         return replace(done, causes=closes), replace(absent, causes=closes)
     if effect.state == EffectState.FAILED and effect.attempt:
         after_all = Choice("committed", "It was done after all", f"It becomes unknown again{_looked_up(effect)}.", True)

@@ -11,18 +11,21 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from approvals import receipts
 from approvals.services import reconcile_pages, verdicts
 from approvals.services.newer import against
 from approvals.services.reconcile_pages import EffectPage
+from approvals.services.since import since
+from approvals.views import errors as refusals
 from approvals.views import newer
 from approvals.views.access import TenantRequest, caller, need, onward, tenant_page
-from ledger.domain.effects import EffectState
+from ledger.domain.effects import EffectState, Read, check_read
 from ledger.domain.errors import LedgerError
 from ledger.domain.explain import at
 from ledger.domain.identity import Verb
 from ledger.engine import reconcile as engine
 from ledger.models import Effect
-from ledger.services import effects
+from ledger.services import effects, permissions
 
 OUTCOMES = {
     "committed": (EffectState.COMMITTED, ""),
@@ -61,19 +64,32 @@ def reconcile_newer(request: TenantRequest) -> HttpResponse:
 @tenant_page
 def effect(request: TenantRequest, effect_id: UUID) -> HttpResponse:
     """One effect."""
-    return _page(request, reconcile_pages.effect(request.person, request.tenant, effect_id))
+    return _page(request, effect_id)
 
 
-def _page(request: TenantRequest, page: EffectPage, status: int = 200, **typed: object) -> HttpResponse:
-    return render(request, "reconcile/effect.html", {"page": page, **typed}, status=status)
+def _page(request: TenantRequest, effect_id: UUID, status: int = 200, **more: object) -> HttpResponse:
+    """The page, with a receipt of what is read on it. What the receipt says is read first: what comes in between is refused, never taken for read."""
+    read = effects.read_now(effect_id)
+    shown = {
+        "page": reconcile_pages.effect(request.person, request.tenant, effect_id),
+        "attempt": read.attempt,
+        "receipt": receipts.seal_effect(read, effect_id, request.person.pk),
+    }
+    return render(request, "reconcile/effect.html", {**shown, **more}, status=status)
 
 
 @require_POST
 @tenant_page
 def effect_ask(request: TenantRequest, effect_id: UUID) -> HttpResponse:
     """Ask the target now, as this person; the answer is recorded with all that follows from it."""
-    _operated(request, effect_id)
-    answer = engine.reconcile(effect_id, actor=caller(request).actor)
+    asked = _operated(request, effect_id)
+    read = _read(request, effect_id)
+    if read is None:
+        return _unread(request, effect_id)
+    try:
+        answer = engine.reconcile(effect_id, caller(request).actor, read)
+    except LedgerError as error:
+        return _changed(request, asked, read, error)
     messages.info(request, reconcile_pages.heard(request.tenant, effect_id, answer))
     return onward(request, _address(request, effect_id))
 
@@ -81,28 +97,55 @@ def effect_ask(request: TenantRequest, effect_id: UUID) -> HttpResponse:
 @require_POST
 @tenant_page
 def effect_verdict(request: TenantRequest, effect_id: UUID) -> HttpResponse:
-    """Settle by hand, with evidence. What is missing comes back with the form as it was typed."""
-    _operated(request, effect_id)
+    """Settle by hand, with evidence, what was read. What is missing or happened meanwhile comes back with the form as it was typed."""
+    judged = _operated(request, effect_id)
     typed = {name: request.POST.get(name, "").strip() for name in ("verdict", "evidence", "reference")}
-    page = reconcile_pages.effect(request.person, request.tenant, effect_id)
-    errors = _missing(page, typed)
-    if errors:
-        return _page(request, page, status=422, typed=typed, errors=errors)
-    outcome, cause = OUTCOMES[typed["verdict"]]
-    effects.verdict(caller(request), effect_id, outcome, cause, typed["evidence"], typed["reference"])
+    read = _read(request, effect_id)
+    if read is None:
+        return _unread(request, effect_id, typed=typed)
+    try:
+        check_read(read, effects.read_now(effect_id))
+        errors = _missing(reconcile_pages.effect(request.person, request.tenant, effect_id), typed)
+        if errors:
+            return _page(request, effect_id, status=422, typed=typed, errors=errors)
+        outcome, cause = OUTCOMES[typed["verdict"]]
+        effects.verdict(caller(request), effect_id, outcome, cause, typed["evidence"], typed["reference"], read=read)
+    except LedgerError as error:
+        return _changed(request, judged, read, error, typed=typed)
     now = Effect.objects.of(request.tenant).select_related("target").get(pk=effect_id)
     messages.success(request, verdicts.judged(now, typed["verdict"]))
     return onward(request, f"{_address(request, effect_id)}?settled=1")
 
 
-def _operated(request: TenantRequest, effect_id: UUID) -> None:
-    """Only for somebody who may operate the workflow of the effect's run. Raises Http404 or LedgerError `forbidden`."""
+def _read(request: TenantRequest, effect_id: UUID) -> Read | None:
+    return receipts.read_effect(request.POST.get("receipt", ""), effect_id, request.person.pk)
+
+
+def _unread(request: TenantRequest, effect_id: UUID, **more: object) -> HttpResponse:
+    """A form that doesn't say what was read: nothing is done on it."""
+    said = "The form did not say what you had read of this call. Read it as it is now, and send it again."
+    return _page(request, effect_id, 428, refusal={"title": f"{refusals.TITLES[428]}.", "text": said}, **more)
+
+
+def _changed(request: TenantRequest, found: Effect, read: Read, error: LedgerError, **more: object) -> HttpResponse:
+    """The page as it is now, with what happened since it was read. Raises any other error again."""
+    if error.code != "changed":
+        raise error
+    refusal = {"title": f"{refusals.TITLES[error.status]}.", "text": error.remedy}
+    may_see = permissions.can(request.person, Verb.SEE_PAYLOADS, found.run.workflow)
+    told = since(found, read, may_see=may_see)
+    return _page(request, found.pk, error.status, refusal=refusal, since=told, **more)
+
+
+def _operated(request: TenantRequest, effect_id: UUID) -> Effect:
+    """The effect, for somebody who may operate its workflow. Raises Http404 or LedgerError `forbidden`."""
     found: Effect | None = (
         Effect.objects.of(request.tenant).filter(pk=effect_id).select_related("run__workflow").first()
     )
     if found is None:
         raise Http404
     need(request, Verb.OPERATE, found.run.workflow)
+    return found
 
 
 def _missing(page: EffectPage, typed: dict[str, str]) -> dict[str, str]:

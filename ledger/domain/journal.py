@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ledger.domain.canonical import PLAIN, canonical, commit, plain, rfc3339
+from ledger.domain.canonical import commit, recorded
 from ledger.domain.change import Change, Kind
 
 FORMAT = 1
@@ -48,14 +48,14 @@ def entry(change: Change, journalled: Callable[[str], Journalled]) -> bytes:
         read = change.head_was if change.expect_seq else None
         changes.append(_line(f"{table}:{change.stream.id}", keep.machine, read, _fields(change.head, keep, salt)))
     for note in change.notes:
-        changes.append({"object": note.object, "fields": plain(note.fields)})
-    return canonical(
+        changes.append({"object": note.object, "fields": dict(note.fields)})
+    return recorded(
         {
             "v": FORMAT,
             "stream": f"{change.stream.kind}:{change.stream.id}",
-            "tenant": str(change.stream.tenant),
+            "tenant": change.stream.tenant,
             "seq": change.expect_seq + 1,
-            "at": rfc3339(change.at),
+            "at": change.at,
             "actor": change.actor,
             "verb": change.verb,
             "changes": changes,
@@ -64,9 +64,7 @@ def entry(change: Change, journalled: Callable[[str], Journalled]) -> bytes:
 
 
 def _fields(row: Mapping[str, Any], keep: Journalled, salt: bytes | None) -> dict[str, Any]:
-    fields = {
-        name: value if type(value) in PLAIN else plain(value) for name, value in row.items() if name in keep.names
-    }
+    fields = {name: value for name, value in row.items() if name in keep.names}
     for name in keep.committed & fields.keys():
         fields[name] = committed(fields[name], salt)
     return fields
@@ -79,7 +77,7 @@ def committed(value: Any, salt: bytes | None) -> str | None:
     """
     if value == "":
         return ""
-    return None if value is None or salt is None else commit(salt, canonical(value)).hex()
+    return None if value is None or salt is None else commit(salt, recorded(value)).hex()
 
 
 ROW_KEYS = {"run_head": "run_id", "tenant_head": "tenant_id", "lease": "run_id"}
@@ -97,7 +95,7 @@ def _line(object_: str, machine: str | None, read: Mapping[str, Any] | None, fie
     if machine not in (fields if read is None else read):
         raise ValueError(f"{object_}: nothing says where its {machine} stands")
     if read is not None:
-        line["from"] = plain(read[machine])
+        line["from"] = read[machine]
     if machine in fields:
         line["to"] = fields[machine]
     return line

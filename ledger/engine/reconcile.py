@@ -11,8 +11,8 @@ from uuid import UUID
 import structlog
 
 from ledger.domain import targets as reading
-from ledger.domain.effects import LookAnswer
-from ledger.domain.effects.looks import FORGOTTEN, NO_LOOKUP, remembered
+from ledger.domain.effects import LookAnswer, Read, check_read
+from ledger.domain.effects.looks import FORGOTTEN, NO_LEAVE, NO_LOOKUP, STOPPED, remembered
 from ledger.domain.errors import LedgerError
 from ledger.domain.targets import Reading, Reply
 from ledger.services import effects
@@ -22,6 +22,8 @@ from ledger.targets import http
 from ledger.targets.breakers import BREAKERS, OPEN
 
 _log = structlog.get_logger(__name__)
+NOT_SENT = {"expired": FORGOTTEN, "grant-void": NO_LEAVE, "not-cleared": STOPPED}
+"""What a look-up by replay is left for, by the code of its refusal."""
 NOT_ASKED = Reading(LookAnswer.CANNOT_TELL, cause=NO_LOOKUP)
 
 
@@ -30,13 +32,15 @@ NOT_ASKED = Reading(LookAnswer.CANNOT_TELL, cause=NO_LOOKUP)
     twice="Asks again; both answers are recorded.",
     dies="Between question and record the answer is lost: the effect is still due.",
 )
-def reconcile(effect_id: UUID, actor: str = effects.RECONCILER) -> LookAnswer:
+def reconcile(effect_id: UUID, actor: str = effects.RECONCILER, read: Read | None = None) -> LookAnswer:
     """Look one effect up at its target and record the answer with all that follows from it. Safe to run twice, and at the same time twice.
 
-    `actor` is who asked, where a person did. A target that stayed silent lately isn't asked, and can't tell; for a
-    person it is. Raises LedgerError `not-found`, `wrong-state` for one that was never permitted.
+    `actor` is who asked, where a person did, `read` what they had read of it. A target that stayed silent lately isn't asked, and can't tell; for a
+    person it is. Raises LedgerError `not-found`, `changed`, `wrong-state` for one that was never permitted.
     """
     seen = effects.get(None, effect_id)
+    if read is not None:
+        check_read(read, Read(seen.row.attempt, seen.reports[-1].ordinal if seen.reports else 0))
     asked_at = seen.now
     found, reply = _ask(seen, actor)
     looked = Looked(
@@ -98,13 +102,16 @@ def _by_key(seen: EffectView, lookup: Mapping[str, Any], request: bytes, at: dat
 
 def _by_replay(seen: EffectView, lookup: Mapping[str, Any], request: bytes, actor: str) -> tuple[Reading, Reply | None]:
     """The identical request again, recorded before it is sent."""
+    began = monotonic()
     try:
-        effects.begin_replay(seen.row.id, actor)
+        within = effects.begin_replay(seen.row.id, actor)
     except LedgerError as error:
-        return Reading(LookAnswer.CANNOT_TELL, cause=FORGOTTEN if error.code == "expired" else error.code), None
+        return Reading(LookAnswer.CANNOT_TELL, cause=NOT_SENT.get(error.code, error.code)), None
     headers = {lookup["key_header"]: seen.row.key, "content-type": "application/json"}
     if precondition := next((each.precondition for each in reversed(seen.permits)), ""):
         headers["if-match"] = precondition
+    if monotonic() - began >= within.total_seconds():
+        return Reading(LookAnswer.CANNOT_TELL, cause="send-by-passed"), None
     reply = http.ask(
         seen.target,
         lookup["path"],

@@ -64,7 +64,7 @@ class WorkflowVersion(Record):
     COMMITTED = frozenset({"state_schema", "transitions", "dependencies", "digest"})
 
     id = record_id()
-    workflow = models.ForeignKey(WorkflowType, on_delete=models.PROTECT, related_name="versions")
+    workflow = models.ForeignKey(WorkflowType, on_delete=models.PROTECT, related_name="versions", db_index=False)
     version = models.CharField(max_length=40)
     state_schema = models.JSONField()
     initial = models.CharField(max_length=80)
@@ -86,7 +86,7 @@ class Checkpoint(Record):
     COMMITTED = frozenset({"code_version", "artifacts", "idempotency_key"})
 
     id = record_id()
-    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="checkpoints")
+    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="checkpoints", db_index=False)
     seq = models.IntegerField()
     kind = models.CharField(max_length=12)
     previous_digest = models.BinaryField(max_length=32)

@@ -47,7 +47,7 @@ class Effect(Record):
     MACHINE = "state"
 
     id = record_id()
-    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="effects")
+    run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="effects", db_index=False)
     lineage_id = models.UUIDField()
     opened_instance_id = models.UUIDField()
     instance_id = models.UUIDField()

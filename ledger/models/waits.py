@@ -50,7 +50,7 @@ class WaitMember(Record):
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="wait_members")
-    wait = models.ForeignKey(WaitSet, on_delete=models.PROTECT, related_name="members")
+    wait = models.ForeignKey(WaitSet, on_delete=models.PROTECT, related_name="members", db_index=False)
     ordinal = models.IntegerField()
     kind = models.CharField(max_length=12)
     state = models.CharField(max_length=8)

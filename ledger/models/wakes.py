@@ -72,7 +72,7 @@ class WakeCheck(Record):
 
     id = record_id()
     run = models.ForeignKey("ledger.Run", on_delete=models.PROTECT, related_name="checks", db_index=False)
-    decision = models.ForeignKey(Decision, on_delete=models.PROTECT, related_name="checks")
+    decision = models.ForeignKey(Decision, on_delete=models.PROTECT, related_name="checks", db_index=False)
     ordinal = models.IntegerField()
     name = models.CharField(max_length=24)
     subject = models.CharField(max_length=200, blank=True)

@@ -19,6 +19,7 @@ import orjson
 from django.db import connection
 
 from ledger.models.tables import tables
+from ledger.services import statements
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -147,10 +148,8 @@ def _document(pieces: Sequence[str], params: Sequence[Any], anchor: Anchor | Non
     if anchor is not None:
         sql += f" FROM {anchor.source} WHERE {anchor.where} LIMIT 1"
         params = [*params, *anchor.params]
-    with connection.cursor() as cursor:
-        cursor.execute(sql, params)
-        found = cursor.fetchone()
-    return None if found is None else orjson.loads(found[0])
+    found = statements.rows(sql, params)
+    return orjson.loads(found[0][0]) if found else None
 
 
 def _facts(document: Sequence[Any], parts: Mapping[str, Part]) -> Facts:

@@ -15,8 +15,7 @@ _RANDOM = (2**12 - 1) << 64 | (2**62 - 1)
 
 def new_id(now: datetime) -> UUID:
     """A UUID of version 7: milliseconds since 1970 in front of 74 random bits."""
-    milliseconds = int(now.timestamp() * 1000) & (2**48 - 1)
-    return UUID(int=milliseconds << 80 | _VERSION_7 | secrets.randbits(76) & _RANDOM)
+    return minter(now)()
 
 
 def first_id(at: datetime) -> UUID:
@@ -26,7 +25,8 @@ def first_id(at: datetime) -> UUID:
 
 def minter(now: datetime) -> Callable[[], UUID]:
     """A source of ids for one call."""
-    return lambda: new_id(now)
+    front = (int(now.timestamp() * 1000) & (2**48 - 1)) << 80 | _VERSION_7
+    return lambda: UUID(int=front | secrets.randbits(76) & _RANDOM)
 
 
 def new_salt() -> bytes:

@@ -11,20 +11,19 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import chain
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
 from django.db.utils import DatabaseError
 
 from ledger.domain import journal
-from ledger.domain.change import Change, Insert, Kind, Move, Written
+from ledger.domain.change import Change, Insert, Kind, Written
 from ledger.domain.errors import Late, LedgerError, Moved
 from ledger.models.tables import Table, journalled, tables
-from ledger.services import hints
+from ledger.services import hints, statements
 from ledger.services.conflicts import Conflict, conflict
 
 F = TypeVar("F")
@@ -104,31 +103,50 @@ def _applied(change: Change) -> Written | None:
 # PostgreSQL ---------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Sql:
-    """A statement in the making: its CTEs with their parameters. `tag` keeps apart the CTEs of several Changes in one statement."""
+class _Shape(NamedTuple):
+    """All that the text of a Change's statement depends on: what guards it, and which columns of which tables it writes, without any value.
 
-    tag: str = ""
-    waits: bool = True
-    pieces: list[str] = field(default_factory=list)
-    params: list[Any] = field(default_factory=list)
+    A verb has few shapes. Texts are kept by shape, so that a call only gathers its parameters, and the driver and the server meet the same text.
+    """
 
-    def name(self) -> str:
-        """A name for the next CTE."""
-        return f"c{self.tag}_{len(self.pieces)}"
+    kind: Kind
+    opens: bool
+    by_tenant: bool
+    by_time: bool
+    inserts: tuple[tuple[str, int], ...]
+    moves: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
+    head: tuple[str, ...]
 
-    def add(self, piece: str, *params: Any) -> None:
-        self.pieces.append(piece)
-        self.params += params
+
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+def _by_table(inserts: Sequence[Insert]) -> Rows:
+    grouped: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for insert in inserts:
+        grouped[insert.table].append(insert.row)
+    return grouped
+
+
+def _shape(change: Change, rows: Rows) -> _Shape:
+    return _Shape(
+        change.stream.kind,
+        change.expect_seq == 0,
+        change.tenant_seq is not None,
+        change.not_after is not None,
+        tuple([(record, len(each)) for record, each in rows.items()]),
+        tuple([(move.table, tuple(move.set), tuple(move.expect)) for move in change.moves]),
+        tuple(change.head),
+    )
 
 
 def _apply_postgres(change: Change, content: bytes) -> Written:
-    sql = _Sql()
-    answer = _statement(change, content, sql)
-    found = _rows(f"WITH {', '.join(sql.pieces)} {answer}", sql.params)
+    rows = _by_table(change.inserts)
+    found = _rows(_single(_shape(change, rows)), _params(change, content, rows))
     if not found:
         raise Moved
-    digest, clock, seq, *_ = found[0]
+    digest, moment, seq, *_ = found[0]
+    clock = datetime.fromisoformat(moment)
     if digest is None:
         if seq == change.expect_seq and change.not_after is not None and clock >= change.not_after:
             raise Late
@@ -141,138 +159,131 @@ def _apply_each_postgres(changes: Sequence[Change], contents: Sequence[bytes]) -
     params: list[Any] = []
     answers: list[str] = []
     for number, (change, content) in enumerate(zip(changes, contents, strict=True)):
-        sql = _Sql(f"_{number}", waits=False)
-        answers.append(_statement(change, content, sql, number))
-        pieces += sql.pieces
-        params += sql.params
+        rows = _by_table(change.inserts)
+        piece, answer = _text(_shape(change, rows), number, waits=False)
+        pieces.append(piece)
+        answers.append(answer)
+        params += _params(change, content, rows)
     written: list[Written | None] = [None] * len(changes)
-    for digest, clock, _, number, _ in _rows(f"WITH {', '.join(pieces)} {' UNION ALL '.join(answers)}", params):
+    for digest, moment, _, number, _ in _rows(f"WITH {', '.join(pieces)} {' UNION ALL '.join(answers)}", params):
         if digest is not None:
-            written[number] = Written(changes[number].expect_seq + 1, digest, clock)
+            written[number] = Written(changes[number].expect_seq + 1, digest, datetime.fromisoformat(moment))
     return written
 
 
 def _rows(sql: str, params: list[Any]) -> list[Any]:
     try:
-        with connection.cursor() as cursor:
-            cursor.execute(sql, params)
-            found: list[Any] = cursor.fetchall()
-            return found
+        return statements.rows(sql, params)
     except DatabaseError as error:
         if getattr(error.__cause__, "sqlstate", None) == MOVED_SQLSTATE:
             raise Moved from None
         raise
 
 
-def _statement(change: Change, content: bytes, sql: _Sql, number: int = 0) -> str:
-    """Add the CTEs that write a Change, which is the `number`th of the statement. Answers the SELECT that says what became of it."""
-    tag = sql.tag
-    _guard(change, sql)
-    for record, rows in _by_table(change.inserts).items():
-        _insert(tables()[record], rows, sql)
-    moved = [_move(tables()[move.table], move, sql) for move in change.moves]
-    stream = change.stream
-    sql.add(
+def _params(change: Change, content: bytes, rows: Rows) -> list[Any]:
+    """The values of a Change, in the order of the holes in the text of its shape. What isn't bytes goes as text, which the text casts: then one
+    text has one plan, whatever the size of a number and whichever value is null."""
+    stream, known = change.stream, tables()
+    key, tenant, seq = stream.id.hex, stream.tenant.hex, str(change.expect_seq)
+    params: list[Any] = [key if change.expect_seq else journal.GENESIS]
+    if change.tenant_seq is not None:
+        params.append(tenant)
+    params.append(seq)
+    if change.tenant_seq is not None:
+        params.append(str(change.tenant_seq))
+    if change.not_after is not None:
+        params.append(change.not_after.isoformat())
+    for record, each in rows.items():
+        for row in each:
+            params += known[record].bound_row(row)
+    for move in change.moves:
+        table = known[move.table]
+        params += [*table.bound(move.set), move.key.hex, *table.bound(move.expect)]
+    params += [tenant, str(stream.kind), key, str(change.expect_seq + 1), change.at.isoformat()]
+    params += [change.actor, change.verb, content]
+    if stream.kind is not Kind.EVENT:
+        head = known[journal.HEAD_TABLE[stream.kind]]
+        if change.expect_seq:
+            params += [*head.bound(change.head), key]
+        else:
+            params += head.bound_row(_opened(change, journal.link(journal.GENESIS, content)))
+    return params
+
+
+@lru_cache(maxsize=256)
+def _single(shape: _Shape) -> str:
+    """The statement that writes one Change of this shape."""
+    pieces, answer = _text(shape)
+    return f"WITH {pieces} {answer}"
+
+
+@lru_cache(maxsize=1024)
+def _text(shape: _Shape, number: int | None = None, *, waits: bool = True) -> tuple[str, str]:
+    """The CTEs that write a Change of this shape, and the SELECT that says what became of it. `number` keeps apart the Changes of one statement."""
+    tag = "" if number is None else f"_{number}"
+    pieces = _guard(shape, tag, waits)
+    pieces += [_insert(tables()[record], f"i{tag}_{n}", count, tag) for n, (record, count) in enumerate(shape.inserts)]
+    moved = [f"m{tag}_{n}" for n in range(len(shape.moves))]
+    pieces += [_move(name, *move, tag) for name, move in zip(moved, shape.moves, strict=True)]
+    pieces.append(
         f"entry{tag} AS (INSERT INTO ledger_journal_entry (tenant_id, kind, stream_id, seq, at, actor, verb, content, digest)"
-        " SELECT %s, %s, %s, %s, %s, %s, %s, n.content, sha256(ok.head_digest || n.content)"
-        f" FROM ok{tag} ok, (VALUES (%s::bytea)) n(content) RETURNING digest)",
-        stream.tenant,
-        str(stream.kind),
-        stream.id,
-        change.expect_seq + 1,
-        change.at,
-        change.actor,
-        change.verb,
-        content,
+        " SELECT %s::uuid, %s::text, %s::uuid, %s::bigint, %s::timestamptz, %s::text, %s::text, n.content, sha256(ok.head_digest || n.content)"
+        f" FROM ok{tag} ok, (VALUES (%s::bytea)) n(content) RETURNING digest)"
     )
-    _head(change, content, sql)
+    pieces += _head(shape, tag)
     missed = " + ".join(f"(SELECT count(*) FROM {name})" for name in moved) or "0"
-    return (
-        f"SELECT (SELECT digest FROM entry{tag}), seen.clock, seen.head_seq, {number},"
+    return ", ".join(pieces), (
+        f"SELECT (SELECT digest FROM entry{tag}), to_json(seen.clock) #>> '{{}}', seen.head_seq, {number or 0},"
         f" CASE WHEN EXISTS (SELECT 1 FROM ok{tag}) AND {missed} <> {len(moved)} THEN ledger_moved() END FROM seen{tag} seen"
     )
 
 
-def _guard(change: Change, sql: _Sql) -> None:
-    stream, tag = change.stream, sql.tag
-    if change.expect_seq:
-        table = tables()[journal.HEAD_TABLE[stream.kind]]
-        lock = "FOR UPDATE" if sql.waits else "FOR UPDATE SKIP LOCKED"
-        sql.add(
-            f"head{tag} AS MATERIALIZED (SELECT h.head_seq, h.head_digest FROM {table.name} h WHERE h.{table.key} = %s {lock})",
-            stream.id,
-        )
-    else:
-        sql.add(f"head{tag} AS MATERIALIZED (SELECT 0::bigint AS head_seq, %s::bytea AS head_digest)", journal.GENESIS)
-    conditions: dict[str, Any] = {"head_seq = %s": change.expect_seq}
-    version: tuple[str, tuple[Any, ...]] = ("NULL::bigint", ())
-    if change.tenant_seq is not None:
-        version = ("ledger_tenant_seq(%s)", (stream.tenant,))
-        conditions["tenant_seq = %s"] = change.tenant_seq
-    if change.not_after is not None:
-        conditions["clock < %s"] = change.not_after
-    sql.add(
-        f"seen{tag} AS MATERIALIZED (SELECT h.*, ledger_clock() AS clock, {version[0]} AS tenant_seq FROM head{tag} h)",
-        *version[1],
-    )
-    sql.add(f"ok{tag} AS MATERIALIZED (SELECT * FROM seen{tag} WHERE {' AND '.join(conditions)})", *conditions.values())
-
-
-def _by_table(inserts: Sequence[Insert]) -> dict[str, list[Mapping[str, Any]]]:
-    grouped: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for insert in inserts:
-        grouped[insert.table].append(insert.row)
-    return grouped
-
-
-def _insert(table: Table, rows: Sequence[Mapping[str, Any]], sql: _Sql) -> None:
-    sql.add(
-        f"{sql.name()} AS (INSERT INTO {table.name} ({table.names})"
-        f" SELECT v.* FROM ok{sql.tag}, (VALUES {', '.join([table.holes] * len(rows))}) v)",
-        *chain.from_iterable(_bound(table, table.full(row)) for row in rows),
-    )
-
-
-def _bound(table: Table, values: Mapping[str, Any]) -> list[Any]:
-    columns = table.columns
+def _guard(shape: _Shape, tag: str, waits: bool) -> list[str]:
+    head = f"head{tag} AS MATERIALIZED (SELECT 0::bigint AS head_seq, %s::bytea AS head_digest)"
+    if not shape.opens:
+        table = tables()[journal.HEAD_TABLE[shape.kind]]
+        lock = "FOR UPDATE" if waits else "FOR UPDATE SKIP LOCKED"
+        head = f"head{tag} AS MATERIALIZED (SELECT h.head_seq, h.head_digest FROM {table.name} h WHERE h.{table.key} = %s::uuid {lock})"
+    version = "ledger_tenant_seq(%s::uuid)" if shape.by_tenant else "NULL::bigint"
+    conditions = ["head_seq = %s::bigint"]
+    if shape.by_tenant:
+        conditions.append("tenant_seq = %s::bigint")
+    if shape.by_time:
+        conditions.append("clock < %s::timestamptz")
     return [
-        bind(value) if value is not None and (bind := columns[name].to_postgres) else value
-        for name, value in values.items()
+        head,
+        f"seen{tag} AS MATERIALIZED (SELECT h.*, ledger_clock() AS clock, {version} AS tenant_seq FROM head{tag} h)",
+        f"ok{tag} AS MATERIALIZED (SELECT * FROM seen{tag} WHERE {' AND '.join(conditions)})",
     ]
 
 
-def _move(table: Table, move: Move, sql: _Sql) -> str:
-    name = sql.name()
-    expected = "".join(f" AND t.{column} IS NOT DISTINCT FROM {table.columns[column].hole}" for column in move.expect)
-    sql.add(
-        f"{name} AS (UPDATE {table.name} t SET {_sets(table, move.set)} FROM ok{sql.tag} WHERE t.{table.key} = %s{expected} RETURNING 1)",
-        *_bound(table, move.set),
-        move.key,
-        *_bound(table, move.expect),
-    )
-    return name
+def _insert(table: Table, name: str, count: int, tag: str) -> str:
+    rows = ", ".join([table.holes] * count)
+    return f"{name} AS (INSERT INTO {table.name} ({table.names}) SELECT v.* FROM ok{tag}, (VALUES {rows}) v)"
 
 
-def _sets(table: Table, values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} = {table.columns[name].hole}" for name in values)
+def _move(name: str, record: str, values: tuple[str, ...], expect: tuple[str, ...], tag: str) -> str:
+    table = tables()[record]
+    expected = "".join(f" AND t.{column} IS NOT DISTINCT FROM {table.columns[column].hole}" for column in expect)
+    sets = f"UPDATE {table.name} t SET {_sets(table, values)} FROM ok{tag}"
+    return f"{name} AS ({sets} WHERE t.{table.key} = %s::uuid{expected} RETURNING 1)"
 
 
-def _head(change: Change, content: bytes, sql: _Sql) -> None:
+def _sets(table: Table, names: tuple[str, ...]) -> str:
+    return ", ".join(f"{name} = {table.columns[name].hole}" for name in names)
+
+
+def _head(shape: _Shape, tag: str) -> list[str]:
     """Open the stream's head, or move it on to the entry."""
-    if change.stream.kind is Kind.EVENT:
-        return
-    table = tables()[journal.HEAD_TABLE[change.stream.kind]]
-    if change.expect_seq == 0:
-        _insert(table, [_opened(change, journal.link(journal.GENESIS, content))], sql)
-        return
-    sets = ", ".join(
-        ["head_seq = ok.head_seq + 1", "head_digest = entry.digest", *filter(None, [_sets(table, change.head)])]
-    )
-    sql.add(
-        f"{sql.name()} AS (UPDATE {table.name} t SET {sets} FROM ok{sql.tag} ok, entry{sql.tag} entry WHERE t.{table.key} = %s)",
-        *_bound(table, change.head),
-        change.stream.id,
-    )
+    if shape.kind is Kind.EVENT:
+        return []
+    table = tables()[journal.HEAD_TABLE[shape.kind]]
+    if shape.opens:
+        return [_insert(table, f"h{tag}", 1, tag)]
+    own = ["head_seq = ok.head_seq + 1", "head_digest = entry.digest"]
+    sets = ", ".join([*own, _sets(table, shape.head)] if shape.head else own)
+    moved = f"UPDATE {table.name} t SET {sets} FROM ok{tag} ok, entry{tag} entry"
+    return [f"h{tag} AS ({moved} WHERE t.{table.key} = %s::uuid)"]
 
 
 def _opened(change: Change, digest: bytes) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from ledger.models import Verification
 from ledger.services import identity, verifications
 from tests.browser.conftest import Console, Opened
 from tests.clock import Clock
-from tests.ui.asking import address, ask, client_of, decide, votes
+from tests.ui.asking import address, ask, client_of, decide, receipt_of, votes
 from tests.ui.scenes import handed_over, lost
 from tests.world import RULES, World
 
@@ -275,6 +275,7 @@ def test_a_handoff_that_another_closed_meanwhile_keeps_the_reason(
     charlie = client_of(world.charlie)
     assert charlie.post(reverse("handoff_own", args=[world.tenant.slug, handoff.pk])).status_code == 302
     verdict = {"verdict": "rejected", "evidence": "the statement"}
+    verdict |= receipt_of(charlie.get(reverse("effect", args=[world.tenant.slug, effect.pk])).content.decode())
     assert charlie.post(reverse("effect_verdict", args=[world.tenant.slug, effect.pk]), verdict).status_code == 302
     page = open_page(world.charlie)
     sent = Sent(page)

@@ -12,7 +12,7 @@ from ledger.models import Effect
 from tests.browser.conftest import Console, Opened
 from tests.clock import Clock
 from tests.documents import LOOKUP
-from tests.ui.asking import client_of
+from tests.ui.asking import client_of, receipt_of
 from tests.ui.scenes import found_by, handed_over, horizon_of, just_lost, lost
 from tests.world import World
 
@@ -73,7 +73,7 @@ def test_not_done_is_refused_with_a_time_and_accepted_once_it_has_come(
     console.expected.add(422)
     page = open_page(world.charlie, scripts=scripts)
     page.goto(at(world, effect))
-    hint = page.get_by_text("Possible once the call can no longer arrive")
+    hint = page.get_by_text("Possible once the call can no longer arrive").first
     expect(hint).to_be_visible()
     if scripts:
         expect(hint.locator("time")).to_contain_text("left")
@@ -157,7 +157,8 @@ def test_what_a_handoff_lacks_is_read_out_and_gets_the_focus(
     address = reverse("effect_verdict", args=[world.tenant.slug, world.effect(handoff.run_id).pk])
     charlie = client_of(world.charlie)
     assert charlie.post(reverse("handoff_own", args=[world.tenant.slug, handoff.pk])).status_code == 302
-    assert charlie.post(address, verdict).status_code == 302
+    opened = charlie.get(reverse("effect", args=[world.tenant.slug, world.effect(handoff.run_id).pk]))
+    assert charlie.post(address, {**verdict, **receipt_of(opened.content.decode())}).status_code == 302
     page = open_page(world.charlie)
     page.goto(reverse("handoff", args=[world.tenant.slug, handoff.pk]))
     page.locator("form.decide").evaluate("form => { form.noValidate = true; }")

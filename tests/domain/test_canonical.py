@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import UTC, date, timedelta, timezone
+from decimal import Decimal
+from enum import StrEnum
+from types import MappingProxyType
 
 import pytest
 import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.domain.canonical import canonical, commit, digest, parse, parse_time
+from ledger.domain.canonical import canonical, commit, digest, parse, parse_time, plain, recorded
 from ledger.domain.errors import LedgerError
 
 REFUSED = [
@@ -87,6 +91,42 @@ def test_the_canonical_form_is_rfc_8785_whatever_the_document(document: object) 
 @given(DOCUMENTS)
 def test_parsing_a_canonical_form_gives_the_same_form_again(document: object) -> None:
     assert canonical(parse(canonical(document))) == canonical(document)
+
+
+class Word(StrEnum):
+    PLAIN = "plain"
+    NOT_ASCII = "ä"
+
+
+RECORDED = st.recursive(
+    SCALARS
+    | st.uuids()
+    | st.binary(max_size=8)
+    | st.binary(max_size=8).map(memoryview)
+    | st.datetimes(timezones=st.just(UTC) | st.just(timezone(timedelta(hours=2))))
+    | st.sampled_from(Word),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(KEYS | st.uuids() | st.sampled_from(Word), inner, max_size=4)
+        | st.dictionaries(KEYS, inner, max_size=4).map(MappingProxyType)
+    ),
+)
+
+
+@given(RECORDED)
+def test_a_record_value_written_in_one_pass_is_the_canonical_form_of_its_plain_one(value: object) -> None:
+    try:
+        expected = rfc8785.dumps(plain(value))
+    except (OverflowError, rfc8785.CanonicalizationError):  # a time that UTC's calendar doesn't have
+        return
+    assert recorded(value) == expected
+
+
+@pytest.mark.parametrize("value", [object(), date(2026, 1, 31), [{"deep": (1, complex(1))}], {"of": Decimal(1)}])
+def test_what_has_no_place_in_the_record_is_not_written(value: object) -> None:
+    with pytest.raises(TypeError, match="has no place in the record"):
+        recorded(value)
 
 
 @given(st.binary(max_size=64))

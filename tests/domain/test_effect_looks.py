@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.domain import effects
+from ledger.domain.authority import GrantState
 from ledger.domain.canonical import Body
 from ledger.domain.effects import (
     EffectRow,
@@ -21,10 +22,10 @@ from ledger.domain.effects import (
     ReportKind,
     ReportRow,
 )
-from ledger.domain.effects.looks import LOOKS_BEFORE_GIVING_UP, PARKED
+from ledger.domain.effects.looks import LOOKING_FOR, LOOKS_BEFORE_GIVING_UP, LOOKS_IN_ALL, PARKED
 from ledger.domain.errors import LedgerError
 from ledger.domain.handoffs import HandoffRow, HandoffState
-from ledger.domain.runs import Status
+from ledger.domain.runs import Intent, Status
 from tests.domain.effect_facts import FENCE, NOW, Scene, effect, target, uid
 
 P, I, U, F, C, WD, WO = (
@@ -190,6 +191,9 @@ def test_a_handoff_that_nobody_has_taken_is_withdrawn_when_the_answer_comes(
     assert scene.head_moves().get("status") == status
 
 
+WITHIN = timedelta(seconds=30)
+
+
 # Replay ----------------------------------------------------------------------------------------
 
 
@@ -198,7 +202,7 @@ def test_only_an_unknown_effect_is_looked_up_by_replay(state: EffectState) -> No
     at = target(first_result_replayed=True)
     scene = Scene(effect(state, at), at)
     with pytest.raises(LedgerError, match="wrong-state"):
-        effects.begin_replay(scene.draft, scene.view, scene.effect)
+        effects.begin_replay(scene.draft, scene.view, scene.effect, None, WITHIN)
 
 
 @given(st.integers(0, 1000))
@@ -207,12 +211,62 @@ def test_a_replay_is_sent_only_inside_nine_tenths_of_the_retention(age: int) -> 
     scene = Scene(effect(U, at, first_permit_at=NOW - timedelta(seconds=age)), at)
     if age >= 450:
         with pytest.raises(LedgerError, match="expired"):
-            effects.begin_replay(scene.draft, scene.view, scene.effect)
+            effects.begin_replay(scene.draft, scene.view, scene.effect, None, WITHIN)
         assert scene.draft.empty()
     else:
-        effects.begin_replay(scene.draft, scene.view, scene.effect)
+        effects.begin_replay(scene.draft, scene.view, scene.effect, None, WITHIN)
         assert scene.inserted("effect_report")[0]["kind"] == ReportKind.REPLAY
         assert scene.draft.not_after == NOW + timedelta(seconds=450 - age)
+
+
+ANSWERS_FIRST: dict[str, Any] = {"first_result_replayed": True}
+
+
+@pytest.mark.parametrize("state", GrantState)
+def test_a_replay_needs_the_leave_that_the_call_had(state: GrantState) -> None:
+    at = target(**ANSWERS_FIRST)
+    scene = Scene(effect(U, at), at, status=Status.WAKING)
+    if state in (GrantState.REVOKED, GrantState.VOIDED):
+        with pytest.raises(LedgerError, match="grant-void"):
+            effects.begin_replay(scene.draft, scene.view, scene.effect, state, WITHIN)
+        assert scene.draft.empty()
+    else:
+        effects.begin_replay(scene.draft, scene.view, scene.effect, state, WITHIN)
+
+
+@pytest.mark.parametrize(
+    ("status", "intent"),
+    [(Status.WAKING, Intent.CANCEL), (Status.WAKING, Intent.FAIL), (Status.COMPLETED, Intent.NONE)],
+)
+def test_nothing_is_replayed_of_a_run_that_is_to_end_or_has_ended(status: Status, intent: Intent) -> None:
+    at = target(**ANSWERS_FIRST)
+    scene = Scene(effect(U, at), at, status=status, intent=intent)
+    with pytest.raises(LedgerError, match="not-cleared"):
+        effects.begin_replay(scene.draft, scene.view, scene.effect, None, WITHIN)
+
+
+def test_while_a_replay_may_arrive_nobody_knows_that_the_call_was_not_done() -> None:
+    at = target(**ANSWERS_FIRST, visibility_delay=0)
+    scene = Scene(effect(U, at), at, status=Status.WAKING)
+    effects.begin_replay(scene.draft, scene.view, scene.effect, None, WITHIN)
+    [move] = [move for move in scene.draft.change().moves if move.table == "effect"]
+    until = NOW + WITHIN + timedelta(seconds=at.call_limit)
+    assert move.set["answer_by"] == until
+    later = until + timedelta(hours=1)
+    scene = Scene(effect(U, at, answer_by=later), at, status=Status.WAKING)
+    effects.begin_replay(scene.draft, scene.view, scene.effect, None, WITHIN)
+    [move] = [move for move in scene.draft.change().moves if move.table == "effect"]
+    assert move.set["answer_by"] == later, "an accepted call's time isn't cut short"
+
+
+def test_a_target_that_is_at_it_for_a_day_of_replays_is_left_to_a_person() -> None:
+    assert sum((effects.pause(looks) for looks in range(LOOKS_IN_ALL)), timedelta()) >= LOOKING_FOR
+    scene = Scene(effect(U, looks=LOOKS_IN_ALL - 1, answer_by=NOW), status=Status.WAKING)
+    look(scene, A.IN_PROGRESS)
+    assert [h["reason"] for h in scene.inserted("handoff")] == ["reconcile-gave-up"]
+    scene = Scene(effect(U, looks=LOOKS_IN_ALL - 2, answer_by=NOW), status=Status.WAKING)
+    look(scene, A.IN_PROGRESS)
+    assert scene.inserted("handoff") == []
 
 
 # Verdicts --------------------------------------------------------------------------------------
@@ -269,6 +323,45 @@ def test_a_person_s_word_on_what_no_machine_may_try_again_is_taken_once() -> Non
     again = Scene(moved, at, status=Status.WAKING)
     with pytest.raises(LedgerError, match="wrong-state"):
         effects.verdict(again.draft, again.view, moved, Judged(F, EVIDENCE, "confirmed_absent", last_word=said))
+
+
+@pytest.mark.parametrize("cause", ["confirmed_absent", "rejected"])
+@pytest.mark.parametrize(("state", "disputed"), [(U, False), (U, True), (C, True), (F, True)])
+def test_that_it_was_not_done_can_be_said_once_the_call_can_t_arrive_any_more(
+    state: EffectState, disputed: bool, cause: str
+) -> None:
+    at = target(visibility_delay=5)
+    for early, code in ((1, "wrong-state"), (0, "")):
+        row = effect(state, at, disputed=disputed, answer_by=NOW - timedelta(seconds=5 - early))
+        scene = Scene(row, at, status=Status.BLOCKED)
+        if code:
+            with pytest.raises(LedgerError, match=code):
+                effects.verdict(scene.draft, scene.view, row, Judged(F, EVIDENCE, cause))
+        else:
+            effects.verdict(scene.draft, scene.view, row, Judged(F, EVIDENCE, cause))
+
+
+def test_what_a_person_found_of_a_dispute_is_kept_of_what_is_recorded_as_done_alone() -> None:
+    for state, held in ((C, "failed"), (F, "")):
+        scene = Scene(effect(state, disputed=True), status=Status.BLOCKED)
+        judged = Judged(F, EVIDENCE, "confirmed_absent")
+        moved = effects.verdict(scene.draft, scene.view, scene.effect, judged)
+        assert (moved.state, moved.disputed, moved.held) == (state, False, held)
+
+
+@pytest.mark.parametrize(
+    ("held", "answer", "disputed"),
+    [
+        ("failed", A.APPLIED, True),
+        ("failed", A.REFUSED, False),
+        ("failed", A.ABSENT, False),
+        ("committed", A.APPLIED, False),
+        ("committed", A.REFUSED, True),
+        ("committed", A.ABSENT, True),
+    ],
+)
+def test_only_what_speaks_against_a_finding_is_news(held: str, answer: LookAnswer, disputed: bool) -> None:
+    assert look(Scene(effect(C, held=held), status=Status.WAKING), answer).disputed is disputed
 
 
 @given(

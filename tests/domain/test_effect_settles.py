@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -21,6 +22,7 @@ from ledger.domain.effects import (
     SettleSpec,
 )
 from ledger.domain.errors import LedgerError
+from ledger.domain.runs import Status
 from tests.domain.effect_facts import FENCE, NOW, STALE, Scene, effect, target, uid
 
 P, I, U, F, C, WD, WO = (
@@ -38,9 +40,13 @@ UNKNOWN = SettleSpec(1, Settled.UNKNOWN)
 ACCEPTED = SettleSpec(1, Settled.ACCEPTED, reference="rf_1", ask_after=5)
 
 
-def settle(scene: Scene, spec: SettleSpec, holder: bool = True) -> tuple[EffectRow, bool]:
+def settle(
+    scene: Scene, spec: SettleSpec, holder: bool = True, earlier: Sequence[ReportRow] = ()
+) -> tuple[EffectRow, bool]:
     fence = FENCE if holder else STALE
-    return effects.settle(scene.draft, scene.view, scene.effect, spec, holder=holder, called=True, fence=fence)
+    return effects.settle(
+        scene.draft, scene.view, scene.effect, spec, holder=holder, called=True, fence=fence, told=earlier
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,6 +180,49 @@ def test_a_repeat_is_recognised_by_attempt_and_content_alone() -> None:
     assert not effects.replayed(COMMITTED, [told(kind=ReportKind.LOOKUP)], {})
 
 
+# Two attempts at a target that knows no keys ---------------------------------------------------
+
+NO_KEYS: dict[str, Any] = {"keyed": False, "lookup": None}
+FIRST = told(kind=ReportKind.LATE)
+SECOND = told(attempt=2, reference="rf_2")
+UNDONE = told(kind=ReportKind.VERDICT, answer="failed", cause="confirmed_absent", reference="")
+DONE = told(kind=ReportKind.VERDICT, attempt=2, reference="")
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "earlier", "to", "disputed"),
+    [
+        (U, 1, [], U, True),
+        (U, 1, [UNDONE], U, True),
+        (U, 2, [], C, False),
+        (U, 2, [FIRST], C, True),
+        (U, 2, [FIRST, UNDONE], C, False),
+        (C, 1, [SECOND], C, True),
+        (C, 2, [SECOND], C, False),
+        (C, 2, [FIRST], C, True),
+        (C, 2, [FIRST, DONE], C, True),
+        (C, 2, [DONE], C, False),
+        (C, 1, [DONE], C, True),
+        (C, 1, [SECOND, FIRST, DONE], C, False),
+    ],
+)
+def test_a_receipt_of_one_attempt_never_stands_for_another_where_each_is_a_call_of_its_own(
+    state: EffectState, said: int, earlier: Sequence[ReportRow], to: EffectState, disputed: bool
+) -> None:
+    at = target(**NO_KEYS)
+    scene = Scene(effect(state, at, attempt=2), at, status=Status.WAKING)
+    moved, counted = settle(scene, SettleSpec(said, Settled.COMMITTED, reference="rf"), holder=False, earlier=earlier)
+    assert (moved.state, moved.disputed) == (to, disputed)
+    assert [row["reason"] for row in scene.inserted("handoff")] == (["effect-disputed"] if disputed else [])
+    assert counted is (disputed or state is U)
+
+
+def test_under_one_key_a_receipt_of_either_attempt_is_of_the_one_call() -> None:
+    at = target(lookup=None)
+    moved, _ = settle(Scene(effect(U, at, attempt=2), at), COMMITTED, holder=False)
+    assert (moved.state, moved.disputed) == (C, False)
+
+
 # Lapse -----------------------------------------------------------------------------------------
 
 
@@ -183,6 +232,24 @@ def test_a_lapse_turns_in_flight_into_unknown_and_nothing_else(state: EffectStat
     moved = effects.lapse_effects(scene.draft, scene.view)
     assert [one.state for one in moved] == ([U] if state is I else [])
     assert [r["kind"] for r in scene.inserted("effect_report")] == ([ReportKind.LAPSE] if state is I else [])
+
+
+@pytest.mark.parametrize(
+    ("lookup", "attempt", "late", "to"),
+    [(None, 1, True, C), (None, 1, False, I), (None, 2, True, U), ({"by": "key"}, 1, True, U)],
+)
+def test_a_receipt_kept_while_the_call_was_accepted_counts_once_no_answer_came_and_nobody_can_be_asked(
+    lookup: dict[str, object] | None, attempt: int, late: bool, to: EffectState
+) -> None:
+    at = target(lookup=lookup)
+    row = effect(I, at, attempt=attempt, accepted=True, answer_by=NOW if late else NOW + timedelta(seconds=1))
+    scene = Scene(row, at, status=Status.WAKING)
+    kept = told(kind=ReportKind.LATE, counted=False, evidence_id=uid(70), evidence_commitment=b"c" * 32)
+    moved = effects.expire(scene.draft, scene.view, {row.id: kept})
+    assert [one.state for one in moved] == ([to] if late else [])
+    for one in moved:
+        assert (one.reference, one.result_id) == (("rf_1", uid(70)) if to is C else ("", None))
+        assert [r["answer"] for r in scene.inserted("effect_report")] == [str(to)]
 
 
 @pytest.mark.parametrize(("late", "accepted"), [(True, False), (True, True), (False, False)])

@@ -365,6 +365,11 @@ def test_a_definite_no_may_be_tried_again_with_the_same_key(cause: str) -> None:
     assert moved.first_permit_at == scene.effect.first_permit_at
 
 
+def test_what_a_person_found_of_an_attempt_is_not_said_of_the_next() -> None:
+    scene = Scene(effect(EffectState.FAILED, held="failed"))
+    assert effects.permit(scene.draft, scene.view, scene.effect, scene.ask())[0].held == ""
+
+
 def test_a_permit_carries_its_times_and_the_precondition() -> None:
     scene = Scene(effect(resource="order/17", observed_version='"v1"'), lease_ends=timedelta(seconds=12))
     moved, given, _ = effects.permit(scene.draft, scene.view, scene.effect, scene.ask(seen=seen('"v1"')))

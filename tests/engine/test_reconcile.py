@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -238,6 +239,17 @@ def test_a_replay_that_gets_no_answer_leaves_its_record_and_the_effect_unknown(
     assert [kind for kind, *_ in payments.reports(effect_id)] == ["lapse", "replay", "lookup"]
     assert payments.look(effect_id)[1].state == EffectState.COMMITTED
     assert payments.counted(given.key)[1] == 1
+
+
+def test_a_replay_that_is_not_sent_in_its_time_is_not_sent_at_all(
+    payments: Payments, clock: Clock, settings: Any
+) -> None:
+    packet, effect_id, given = payments.permitted(proposal(REPLAYED))
+    payments.lapse(clock, packet.run.id)
+    settings.RESUMEAPP_SEND_BY_SECONDS = 0
+    assert payments.look(effect_id)[0] is LookAnswer.CANNOT_TELL
+    assert payments.reports(effect_id)[-1] == ("lookup", "cannot_tell", "send-by-passed", False)
+    assert payments.counted(given.key) == (0, 0)
 
 
 def test_nothing_is_replayed_once_the_key_may_be_forgotten(payments: Payments, clock: Clock) -> None:

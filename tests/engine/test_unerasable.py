@@ -149,7 +149,7 @@ class Told:
     def judge_and_close(self, effect_id: UUID) -> None:
         """A person says what happened; another thing comes to a person, who says why it ends."""
         judged = (EffectState.COMMITTED, "", self.marks.mark("evidence"), self.marks.mark("their reference"))
-        effects.verdict(self.operator, effect_id, *judged)
+        effects.verdict(self.operator, effect_id, *judged, read=effects.read_now(effect_id))
         self.commit({"kind": "give_back", "transition": "think"}, state={**STATE, "order": self.marks.mark("later")})
         identity.deactivate_agent(self.world.admin, self.agent_id)
         assert str(wakes.run(self.run_id)) == "hand_off"

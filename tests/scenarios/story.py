@@ -19,7 +19,7 @@ from ledger.services.targets import TargetSpec
 from tests.api.conftest import Http, commit_body
 from tests.documents import LOOKUP, OBSERVE
 from tests.sandbox.process import Answer, Caller, Sandbox
-from tests.ui.asking import address, client_of, form_of
+from tests.ui.asking import address, client_of, form_of, receipt_of
 from tests.world import World
 
 PAY: dict[str, Any] = {
@@ -166,11 +166,16 @@ class Story:
 
     def judge(self, effect_id: str, verdict: str, reference: str = "", status: int = 302) -> str:
         """An operator's word on an effect, sent from its page; the page afterwards."""
-        charlie = client_of(self.world.charlie)
-        typed = {"verdict": verdict, "evidence": "the statement of the account", "reference": reference}
-        answer = charlie.post(f"/t/{self.world.tenant.slug}/reconcile/{effect_id}/verdict/", typed)
+        answer = self.operate(effect_id, "verdict", self.page(effect_id), verdict=verdict, reference=reference)
         assert answer.status_code == status, answer.content.decode()
         return self.page(effect_id)
+
+    def operate(self, effect_id: str, what: str, page: str, **typed: str) -> HttpResponse:
+        """Send a form of an effect's page, as it was opened, with evidence: `verdict`, or `ask` to ask the target again."""
+        sent = {"evidence": "the statement of the account", **typed, **receipt_of(page)}
+        address = f"/t/{self.world.tenant.slug}/reconcile/{effect_id}/{what}/"
+        answer: HttpResponse = client_of(self.world.charlie).post(address, sent)
+        return answer
 
     def page(self, effect_id: str) -> str:
         """An effect's page as an operator sees it."""

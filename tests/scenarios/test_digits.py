@@ -15,7 +15,7 @@ from ledger.services import verify
 from tests.api.conftest import Http, commit_body, entries, proposal, refused, start_body
 from tests.clock import Clock
 from tests.documents import STATE
-from tests.ui.asking import address, client_of
+from tests.ui.asking import address, client_of, receipt_of
 from tests.ui.scenes import lost
 from tests.world import World
 
@@ -32,6 +32,7 @@ def test_nineteen_digits_are_the_same_in_call_page_form_export_and_after_a_crash
     page = charlie.get(reverse("effect", args=[world.tenant.slug, effect.pk])).content.decode()
     assert DIGITS in page
     typed = {"verdict": "committed", "evidence": f"line {DIGITS}", "reference": REFERENCE}
+    typed |= receipt_of(page)
     assert charlie.post(reverse("effect_verdict", args=[world.tenant.slug, effect.pk]), typed).status_code == 302
     page = charlie.get(reverse("effect", args=[world.tenant.slug, effect.pk])).content.decode()
     assert REFERENCE in page and f"line {DIGITS}" in page

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
+from resumeapp_client import effects as client_effects
+from resumeapp_client.records import Effect as ClientEffect
 
+from ledger.domain.effects import LookAnswer
 from ledger.engine import sweep
 from ledger.models import Effect, Grant, Handoff
-from ledger.services import leases
+from ledger.services import effects, leases
+from ledger.services.effects import Looked
 from tests.clock import Clock
 from tests.scenarios.story import PAY, Story, waiting
 from tests.world import World
@@ -42,6 +47,14 @@ def wired_again(story: Story, world: World, clock: Clock) -> tuple[str, dict[str
     return effect["id"], first
 
 
+def lost_again(story: Story, clock: Clock) -> None:
+    """The second worker falls silent as well, and a person is asked."""
+    clock.shift(100)
+    leases.lapse(story.run_id)
+    for _ in range(2):
+        sweep.sweep(1_000)
+
+
 @pytest.mark.parametrize("order", ["before the second worker's report", "after it"])
 def test_both_of_two_attempts_were_carried_out_at_a_target_without_keys_and_a_person_is_told(
     story: Story, world: World, clock: Clock, order: str
@@ -61,6 +74,105 @@ def test_both_of_two_attempts_were_carried_out_at_a_target_without_keys_and_a_pe
     assert story.intact()
 
 
+@pytest.mark.parametrize("then", ["the second worker's report", "a person's word"])
+def test_the_receipt_of_an_earlier_attempt_says_nothing_about_the_later_one_that_nobody_heard_of(
+    story: Story, world: World, clock: Clock, then: str
+) -> None:
+    effect_id, first = wired_again(story, world, clock)
+    second = story.packet
+    lost_again(story, clock)
+    wire = Effect.objects.of(world.tenant).get(pk=effect_id)
+    handoff = Handoff.objects.of(world.tenant).get(run_id=story.run_id, state="open")
+    assert (wire.state, wire.attempt) == ("unknown", 2)
+    assert story.settle(effect_id, "committed", packet=first, reference="wire-1")["counted"]
+    wire.refresh_from_db()
+    assert (wire.state, wire.disputed) == ("unknown", True), "the second wire is still looked for"
+    assert Handoff.objects.of(world.tenant).get(run_id=story.run_id, state="open") == handoff
+    assert story.run()["status"] == "blocked" and "may have happened twice" in story.page(effect_id)
+    if then.startswith("the second"):
+        story.settle(effect_id, "committed", attempt=2, packet=second, reference="wire-2")
+        wire.refresh_from_db()
+        assert (wire.state, wire.disputed, wire.reference) == ("committed", True, "wire-2")
+        assert Handoff.objects.of(world.tenant).get(run_id=story.run_id, state="open") == handoff
+        story.judge(effect_id, "committed", "wire-1 and wire-2")
+    else:
+        story.judge(effect_id, "committed", "wire-1")
+    wire.refresh_from_db()
+    assert (wire.state, wire.disputed, wire.held) == ("committed", False, "committed")
+    assert not Handoff.objects.of(world.tenant).filter(run_id=story.run_id, state="open").exists()
+    if then.startswith("a person"):
+        story.settle(effect_id, "committed", attempt=2, packet=second, reference="wire-2")
+        wire.refresh_from_db()
+        assert wire.disputed, "the person knew of one wire"
+    assert story.intact()
+
+
+@pytest.mark.parametrize("verdict", ["confirmed_absent", "committed"])
+def test_what_a_person_found_of_one_attempt_is_never_taken_for_the_next(
+    story: Story, world: World, clock: Clock, verdict: str
+) -> None:
+    issuing(story, world, WIRE)
+    effect_id = story.effect("wire")["id"]
+    story.permit(effect_id)
+    lost_again(story, clock)
+    opened_before = story.page(effect_id)
+    story.judge(effect_id, "confirmed_absent")
+    sweep.sweep(1_000)
+    story.claim("1")
+    assert story.permit(effect_id)["permit"]["attempt"] == 2
+    lost_again(story, clock)
+    answer = story.operate(effect_id, "verdict", opened_before, verdict=verdict, reference="wire-1")
+    told = answer.content.decode()
+    assert answer.status_code == 412 and "it changed while you looked" in told and "Allowed again: attempt 2" in told
+    assert "Settled by hand: failed" in told and "Became unknown" in told
+    assert "the statement of the account</textarea>" in told and 'value="wire-1"' in told, "what was typed is kept"
+    assert story.effect("wire")["state"] == "unknown"
+    assert story.operate(effect_id, "ask", opened_before).status_code == 412
+    assert story.judge(effect_id, verdict, "wire-2") and story.effect("wire")["state"] != "unknown"
+    assert story.intact()
+
+
+def test_that_the_later_attempt_was_not_made_leaves_the_receipt_of_the_earlier_one_to_a_person(
+    story: Story, world: World, clock: Clock
+) -> None:
+    effect_id, first = wired_again(story, world, clock)
+    lost_again(story, clock)
+    story.settle(effect_id, "committed", packet=first, reference="wire-1")
+    told = story.judge(effect_id, "confirmed_absent")
+    wire = Effect.objects.of(world.tenant).get(pk=effect_id)
+    assert (wire.state, wire.disputed) == ("failed", True), "nothing is sent a third time on that word alone"
+    assert "may have happened twice" in told
+    assert Handoff.objects.of(world.tenant).filter(run_id=story.run_id, state="open").exists()
+
+
+def test_a_payment_that_was_made_on_its_second_attempt_is_never_told_as_found_undone(
+    story: Story, world: World, clock: Clock
+) -> None:
+    issuing(story, world, PAY)
+    effect_id = story.effect("pay")["id"]
+    story.permit(effect_id)
+    clock.shift(100)
+    leases.lapse(story.run_id)
+    story.sweep()
+    assert (story.effect("pay")["state"], story.effect("pay")["cause"]) == ("failed", "confirmed_absent")
+    effects.look(UUID(effect_id), Looked(LookAnswer.DIFFERS, clock.now(), 1))
+    page = story.page(effect_id)
+    assert "recorded as not done, and newer evidence says otherwise" in page and "looked up" in page
+    page = story.judge(effect_id, "confirmed_absent")
+    assert "It was not done" in page and "recorded as done" not in page
+    assert story.wake() == "resume"
+    story.claim("1")
+    permit = story.permit(effect_id)["permit"]
+    assert permit["attempt"] == 2 and story.pay(permit).status == 201
+    told = story.settle(effect_id, "committed", attempt=2, reference="rf-2", result={"id": "rf-2"})
+    assert client_effects.result(ClientEffect.model_validate(told["effect"])) == {"id": "rf-2"}
+    page = story.page(effect_id)
+    assert "It was done. The run has its result and nothing is sent again." in page
+    effects.look(UUID(effect_id), Looked(LookAnswer.REFUSED, clock.now(), 2))
+    assert story.effect("pay")["disputed"], "what comes later is news"
+    assert story.intact()
+
+
 def test_a_call_that_is_out_again_takes_no_verdict_on_its_dispute_yet(story: Story, world: World, clock: Clock) -> None:
     effect_id, first = wired_again(story, world, clock)
     story.settle(effect_id, "committed", packet=first, reference="wire-1")
@@ -70,6 +182,37 @@ def test_a_call_that_is_out_again_takes_no_verdict_on_its_dispute_yet(story: Sto
     story.judge(effect_id, "committed", "wire-1 and wire-2")
     assert not Effect.objects.of(world.tenant).get(pk=effect_id).disputed
     assert not Handoff.objects.of(world.tenant).filter(run_id=story.run_id, state="open").exists()
+
+
+@pytest.mark.parametrize("who", ["the worker that called", "somebody under another fence"])
+def test_a_receipt_that_came_while_the_call_was_accepted_is_not_lost_by_its_order(
+    story: Story, world: World, clock: Clock, who: str
+) -> None:
+    issuing(story, world, WIRE)
+    first, effect_id = story.packet, story.effect("wire")["id"]
+    story.permit(effect_id)
+    story.settle(effect_id, "accepted", ask_after_seconds=3_600)
+    clock.shift(100)
+    leases.lapse(story.run_id)
+    packet = first if who.startswith("the worker") else {**first, "fence": "0.999"}
+    told = story.settle(effect_id, "committed", packet=packet, reference="wire-1", result={"id": "wire-1"})
+    assert not told["counted"] and told["effect"]["state"] == "in_flight"
+    clock.shift(24 * 3_600)
+    for _ in range(3):
+        story.sweep()
+    wire, page = story.effect("wire"), story.page(effect_id)
+    handed = Handoff.objects.of(world.tenant).filter(run_id=story.run_id, state="open").exists()
+    if packet is first:
+        assert (wire["state"], wire["reference"], wire["result"], handed) == (
+            "committed",
+            "wire-1",
+            {"id": "wire-1"},
+            False,
+        )
+        assert "the receipt that came before counts" in page
+    else:
+        assert (wire["state"], handed) == ("unknown", True) and "Became unknown" in page
+    assert story.intact()
 
 
 def test_two_attempts_under_one_key_are_one_call(story: Story, world: World, clock: Clock) -> None:

@@ -82,7 +82,8 @@ class Others(Authority):
             outcome = EffectState.FAILED
             cause = "rejected" if self.outside.refused(effect.key) else "confirmed_absent"
         args = (self.stage.operator, effect.id, outcome, cause, "seen in the statement")
-        self.take(f"verdict {outcome}", effect.run_id, lambda: effects.verdict(*args))
+        read = effects.read_now(effect.id)
+        self.take(f"verdict {outcome}", effect.run_id, lambda: effects.verdict(*args, read=read))
 
     def close_handoff(self, data: Any) -> None:
         run_id = data.draw(st.sampled_from(self.runs(Status.BLOCKED)))

@@ -52,7 +52,8 @@ def handed(world: World, run_id: UUID) -> list[tuple[str, str, bool]]:
 
 
 def judge(world: World, effect_id: UUID, outcome: EffectState, cause: str = "") -> None:
-    effects.verdict(operator(world), effect_id, outcome, cause, "seen in the account", "rf_1")
+    read = effects.read_now(effect_id)
+    effects.verdict(operator(world), effect_id, outcome, cause, "seen in the account", "rf_1", read=read)
 
 
 def disputed(world: World, clock: Clock) -> tuple[Packet, UUID]:
@@ -109,6 +110,10 @@ def test_a_person_says_which_account_holds_and_the_run_goes_on(
     run_id = packet.run.id
     leases.release(open_world.caller, run_id, packet.fence)
     wakes.run(run_id)
+    if outcome is EffectState.FAILED:
+        with pytest.raises(LedgerError, match="wrong-state"):
+            judge(open_world, effect_id, outcome, cause)
+        clock.shift(90)
     judge(open_world, effect_id, outcome, cause)
     found = row(open_world, effect_id)
     assert (found.state, found.disputed, found.held) == ("committed", False, str(outcome)), "what was recorded stays"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -110,23 +111,29 @@ def unknown_wire(world: World, clock: Clock) -> tuple[Any, Any, Caller]:
     return packet, effect, charlie
 
 
-def test_a_stale_receipt_that_wins_against_a_verdict_is_final_and_the_verdict_disputes_it(
+def absent(effect: Any, person: Caller) -> Callable[[], Any]:
+    """A person's word that it wasn't done, on the effect as it is now."""
+    read, said = effects.read_now(effect.pk), "not in the statement"
+    return lambda: effects.verdict(person, effect.pk, EffectState.FAILED, "confirmed_absent", said, read=read)
+
+
+def test_a_stale_receipt_that_wins_against_a_verdict_is_final_and_the_person_is_shown_it_first(
     open_world: World, clock: Clock
 ) -> None:
     packet, effect, charlie = unknown_wire(open_world, clock)
     receipt, judged = race(
-        lambda: effects.settle(open_world.caller, effect.pk, DONE, packet.fence),
-        lambda: effects.verdict(charlie, effect.pk, EffectState.FAILED, "confirmed_absent", "not in the statement"),
+        lambda: effects.settle(open_world.caller, effect.pk, DONE, packet.fence), absent(effect, charlie)
     )
-    assert receipt.counted and judged.disputed
+    assert receipt.counted and judged.code == "changed"
     assert state(open_world, effect) == EffectState.COMMITTED
+    assert absent(effect, charlie)().disputed, "who says so having read of the receipt disputes it"
     assert verify.run(packet.run.id).faults == []
 
 
 def test_a_stale_receipt_that_loses_against_a_verdict_reopens_it(open_world: World, clock: Clock) -> None:
     packet, effect, charlie = unknown_wire(open_world, clock)
     judged, receipt = race(
-        lambda: effects.verdict(charlie, effect.pk, EffectState.FAILED, "confirmed_absent", "not in the statement"),
+        absent(effect, charlie),
         lambda: effects.settle(open_world.caller, effect.pk, DONE, packet.fence),
     )
     assert judged.state is EffectState.FAILED and receipt.effect.state is EffectState.UNKNOWN
@@ -141,4 +148,18 @@ def test_two_looks_at_once_settle_the_effect_once(open_world: World, clock: Cloc
     first, second = race(lambda: effects.look(effect.pk, looked), lambda: effects.look(effect.pk, looked))
     assert first.state is second.state is EffectState.COMMITTED
     assert [counted for kind, _, counted in reports(open_world, effect) if kind == "lookup"] == [True, False]
+    assert verify.run(packet.run.id).faults == []
+
+
+def test_of_two_people_s_words_on_one_attempt_the_first_is_taken_and_the_second_asked_to_read_it(
+    open_world: World, clock: Clock
+) -> None:
+    packet, effect, charlie = unknown_wire(open_world, clock)
+    read = effects.read_now(effect.pk)
+    first, second = race(
+        absent(effect, charlie),
+        lambda: effects.verdict(charlie, effect.pk, EffectState.COMMITTED, "", "line 4", "wire-1", read=read),
+    )
+    assert first.state is EffectState.FAILED and second.code == "changed"
+    assert reports(open_world, effect)[-1] == ("verdict", "failed", True)
     assert verify.run(packet.run.id).faults == []

@@ -343,8 +343,9 @@ def test_only_a_person_who_may_operate_gives_a_verdict_and_only_with_evidence(op
     lapse(open_world, clock, packet.run.id)
 
     def refused(caller: object, text: str = "seen in the bank statement") -> str:
+        read = effects.read_now(effect.pk)
         with pytest.raises(LedgerError) as error:
-            effects.verdict(caller, effect.pk, EffectState.COMMITTED, "", text)  # type: ignore[arg-type]
+            effects.verdict(caller, effect.pk, EffectState.COMMITTED, "", text, read=read)  # type: ignore[arg-type]
         return error.value.code
 
     charlie = replace(open_world.admin, actor=f"person:{open_world.charlie.pk}", person_id=open_world.charlie.pk)
@@ -353,7 +354,8 @@ def test_only_a_person_who_may_operate_gives_a_verdict_and_only_with_evidence(op
     assert refused(alice) == "forbidden"
     assert refused(charlie, "  ") == "invalid"
     assert state(open_world, effect) == EffectState.UNKNOWN
-    decided = effects.verdict(charlie, effect.pk, EffectState.COMMITTED, "", "bank statement of 3 May", "rf_9")
+    read = effects.read_now(effect.pk)
+    decided = effects.verdict(charlie, effect.pk, EffectState.COMMITTED, "", "bank statement", "rf_9", read=read)
     assert (decided.state, decided.reference) == (EffectState.COMMITTED, "rf_9")
     assert reports(open_world, effect)[-1] == ("verdict", "committed", True)
     assert verify.run(packet.run.id).faults == []
@@ -378,8 +380,8 @@ def test_a_person_s_word_that_it_didn_t_happen_is_taken_only_once_it_can_t_arriv
     absent = (EffectState.FAILED, "confirmed_absent", "not in the statement")
     clock.shift((given.answer_by - clock.now()).total_seconds() - 1)
     with pytest.raises(LedgerError, match="wrong-state"):
-        effects.verdict(charlie, effect.pk, *absent)
+        effects.verdict(charlie, effect.pk, *absent, read=effects.read_now(effect.pk))
     assert state(open_world, effect) == EffectState.UNKNOWN
     clock.shift(2)
-    effects.verdict(charlie, effect.pk, *absent)
+    effects.verdict(charlie, effect.pk, *absent, read=effects.read_now(effect.pk))
     assert state(open_world, effect) == EffectState.FAILED

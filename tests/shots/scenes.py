@@ -194,7 +194,12 @@ def _closed_handoff(story: Story) -> None:
     from ledger.domain.effects import EffectState
 
     effects.verdict(
-        caller, house.effect(run_id).pk, EffectState.FAILED, "rejected", "The provider’s desk voided re_5480 by phone."
+        caller,
+        house.effect(run_id).pk,
+        EffectState.FAILED,
+        "rejected",
+        "The provider’s desk voided re_5480 by phone.",
+        read=effects.read_now(house.effect(run_id).pk),
     )
     handoffs.close(
         caller, house.handoff(run_id).pk, handoffs.Outcome.CANCEL, "Paid by hand from the till; ticket D-118."

@@ -85,6 +85,11 @@ def form_of(page: str) -> dict[str, str]:
     return found
 
 
+def receipt_of(page: str) -> dict[str, str]:
+    """What a form of a call's page says that was read on it; empty where the page has no form."""
+    return {name: value for name, value in HIDDEN.findall(page) if name == "receipt"}
+
+
 def decide(
     client: Client, world: World, request: ApprovalRequest, decision: str, reason: str = "", *, htmx: bool = False
 ) -> Any:

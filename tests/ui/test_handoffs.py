@@ -37,7 +37,8 @@ def settled(world: World, handoff: Handoff) -> Handoff:
 
     caller = Caller(world.tenant.pk, f"person:{world.charlie.pk}", person_id=world.charlie.pk)
     effect = world.effect(handoff.run_id)
-    effects.verdict(caller, effect.pk, EffectState.FAILED, "rejected", "Refused at the provider.")
+    now = effects.read_now(effect.pk)
+    effects.verdict(caller, effect.pk, EffectState.FAILED, "rejected", "Refused at the provider.", read=now)
     return read(handoff)
 
 

@@ -81,7 +81,15 @@ def test_calls_to_reconcile_tell_what_came_and_what_was_settled(world: World, cl
     full = Open(client_of(world.charlie), world, "reconcile")
     assert full.told() == ""
     lost(world, clock)
-    effects.verdict(charlie(world), effect.pk, EffectState.COMMITTED, "", "Statement, line 4.", "re_5512")
+    effects.verdict(
+        charlie(world),
+        effect.pk,
+        EffectState.COMMITTED,
+        "",
+        "Statement, line 4.",
+        "re_5512",
+        read=effects.read_now(effect.pk),
+    )
     assert full.told() == "1 new, 1 settled"
     badge = full.ask().content.decode()
     assert '<span id="badge-reconcile" class="count">1' in badge
@@ -92,7 +100,8 @@ def test_handoffs_tell_what_came_and_what_was_closed_on_each_list(world: World, 
     handoff = handed_over(world, clock)
     assert (mine.told(), closed.told()) == ("1 new", "the counts")
     full = Open(client_of(world.charlie), world, "handoffs")
-    effects.verdict(charlie(world), handoff.effect_id, EffectState.FAILED, "rejected", "The provider refused it.", "")
+    read = effects.read_now(handoff.effect_id)
+    effects.verdict(charlie(world), handoff.effect_id, EffectState.FAILED, "rejected", "Refused.", read=read)
     assert full.told() == "1 closed" and closed.told().startswith("1 new")
     assert "show=closed" in closed.ask().content.decode()
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.urls import reverse
 
+from approvals import receipts
 from approvals.renderers import Asked, words_for
 from approvals.services import reconcile_pages
 from approvals.views import counts
 from ledger.domain.effects import LookAnswer
 from ledger.domain.identity import Verb
+from ledger.engine import wakes
 from ledger.models import Effect, EffectReport, JournalEntry
-from ledger.services import identity
+from ledger.services import effects, identity
 from tests.clock import Clock
-from tests.ui.asking import client_of
+from tests.ui.asking import client_of, receipt_of
 from tests.ui.scenes import answered, called, horizon_of, just_lost, lost
 from tests.world import World
 
@@ -23,8 +26,11 @@ EVIDENCE = "Statement of 30 November, line 4."
 
 
 def send(world: World, effect: Effect, name: str = "effect_verdict", person: Any = None, **typed: str) -> Any:
+    """Send a form of the call's page, as it was opened before (`receipt`) or is now."""
+    client = client_of(person or world.charlie)
+    page = client.get(reverse("effect", args=[world.tenant.slug, effect.pk])).content.decode()
     address = reverse(name, args=[world.tenant.slug, effect.pk])
-    return client_of(person or world.charlie).post(address, typed, follow=True)
+    return client.post(address, {**receipt_of(page), **typed}, follow=True)
 
 
 def reports(effect: Effect) -> list[tuple[str, str]]:
@@ -91,7 +97,7 @@ def test_a_verdict_settles_and_the_page_says_what_came_of_it(
     assert says in text and "The run is being checked" in text
     assert EVIDENCE in text and "Charlie" in text and "Settled by hand" in text
     assert reports(effect)[-1][0] == "verdict"
-    assert f'data-draft-done="effect-{effect.pk}"' in text
+    assert f'data-draft-done="effect-{effect.pk}-1"' in text
 
 
 @pytest.mark.parametrize(
@@ -122,6 +128,51 @@ def test_a_verdict_on_what_was_settled_meanwhile_is_told_apart(world: World, clo
     assert answer.status_code == 422 and "Choose what happened" in answer.content.decode()
 
 
+def test_a_form_that_was_opened_before_something_was_told_is_refused_with_what_was_told(
+    world: World, clock: Clock
+) -> None:
+    effect = lost(world, clock)
+    address = reverse("effect", args=[world.tenant.slug, effect.pk])
+    opened = receipt_of(client_of(world.charlie).get(address).content.decode())
+    answered(effect, LookAnswer.CANNOT_TELL, clock.now())
+    for name in ("effect_verdict", "effect_ask"):
+        answer = send(world, effect, name, **opened, verdict="committed", evidence=EVIDENCE, reference="re_7")
+        text = answer.content.decode()
+        assert answer.status_code == 412 and "it changed while you looked" in text and "Since you read it" in text
+        assert "Looked up: can’t tell" in text.partition("Since you read it")[2].partition("</ol>")[0]
+        if name == "effect_verdict":
+            assert f"{EVIDENCE}</textarea>" in text and 'value="re_7"' in text and 'committed" required checked' in text
+    assert reports(effect)[-1] == ("lookup", "cannot_tell") and world.effect(effect.run_id).state == "unknown"
+
+
+@pytest.mark.parametrize("receipt", ["", "made up", "another person's", "another call's"])
+def test_nothing_is_done_on_a_form_that_does_not_say_what_was_read(world: World, clock: Clock, receipt: str) -> None:
+    effect = lost(world, clock)
+    forms = {
+        "another person's": receipts.seal_effect(effects.read_now(effect.pk), effect.pk, world.alice.pk),
+        "another call's": receipts.seal_effect(effects.read_now(effect.pk), uuid4(), world.charlie.pk),
+    }
+    before, sent = reports(effect), forms.get(receipt, receipt)
+    for name in ("effect_verdict", "effect_ask"):
+        answer = send(world, effect, name, receipt=sent, verdict="committed", evidence=EVIDENCE, reference="re_7")
+        assert answer.status_code == 428 and "did not say what you had read" in answer.content.decode()
+    assert reports(effect) == before
+
+
+def test_what_was_typed_on_a_call_that_is_out_again_is_kept(world: World, clock: Clock) -> None:
+    effect = lost(world, clock)
+    address = reverse("effect", args=[world.tenant.slug, effect.pk])
+    opened = receipt_of(client_of(world.charlie).get(address).content.decode())
+    send(world, effect, verdict="confirmed_absent", evidence="Nothing there.")
+    wakes.run(effect.run_id)
+    packet = world.claim()
+    effects.permit(world.caller, effect.pk, packet.fence)
+    answer = send(world, effect, **opened, verdict="confirmed_absent", evidence=EVIDENCE)
+    text = answer.content.decode()
+    assert answer.status_code == 412 and "Allowed again: attempt 2" in text
+    assert "What you typed, not sent" in text and f"{EVIDENCE}</textarea>" in text
+
+
 def test_not_done_says_from_when_it_can_be_known_and_keeps_what_was_typed_until_then(
     world: World, clock: Clock
 ) -> None:
@@ -142,13 +193,18 @@ def test_not_done_says_from_when_it_can_be_known_and_keeps_what_was_typed_until_
     assert world.effect(effect.run_id).cause == "confirmed_absent"
 
 
-def test_done_and_refused_can_be_said_at_once(world: World, clock: Clock) -> None:
-    for verdict, state in (("committed", "committed"), ("rejected", "failed")):
-        effect = just_lost(world, clock)
-        if verdict == "rejected":
-            clock.shift((horizon_of(effect) - clock.now()).total_seconds() + 1)
-        assert send(world, effect, verdict=verdict, evidence=EVIDENCE, reference="re_7").status_code == 200
-        assert world.effect(effect.run_id).state == state
+def test_done_can_be_said_at_once_and_refused_once_the_call_can_t_arrive_any_more(world: World, clock: Clock) -> None:
+    effect = just_lost(world, clock)
+    assert send(world, effect, verdict="committed", evidence=EVIDENCE, reference="re_7").status_code == 200
+    assert world.effect(effect.run_id).state == "committed"
+    effect = just_lost(world, clock)
+    page = client_of(world.charlie).get(reverse("effect", args=[world.tenant.slug, effect.pk])).content.decode()
+    assert page.count("Possible once the call can no longer arrive") == 2
+    answer = send(world, effect, verdict="rejected", evidence=EVIDENCE)
+    assert answer.status_code == 422 and "the call may still arrive until" in answer.content.decode()
+    clock.shift((horizon_of(effect) - clock.now()).total_seconds() + 1)
+    assert send(world, effect, verdict="rejected", evidence=EVIDENCE).status_code == 200
+    assert world.effect(effect.run_id).cause == "rejected"
 
 
 def test_asking_again_records_what_came_of_it_under_the_person(world: World, clock: Clock) -> None:
@@ -192,7 +248,7 @@ def test_money_is_hidden_from_operators_who_may_not_see_payloads(world: World, c
 def test_the_queue_pages_without_losing_or_repeating_any(
     world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    effects = [lost(world, clock).pk for _ in range(5)]
+    lost_ones = [lost(world, clock).pk for _ in range(5)]
     monkeypatch.setattr(reconcile_pages, "SHOWN", 2)
     seen, before = [], ""
     while True:
@@ -201,7 +257,7 @@ def test_the_queue_pages_without_losing_or_repeating_any(
         before = found.page.next
         if not before:
             break
-    assert seen == effects
+    assert seen == lost_ones
 
 
 def test_an_empty_queue_says_that_all_is_well(world: World) -> None:

@@ -16,7 +16,7 @@ from ledger.services import effects, events
 from tests.clock import Clock
 from tests.documents import LOOKUP, REPLAY
 from tests.engine.test_meetings import meeting_an_event
-from tests.ui.asking import address, client_of
+from tests.ui.asking import address, client_of, receipt_of
 from tests.ui.scenes import answered, called, found_by, lost
 from tests.world import World
 
@@ -30,7 +30,8 @@ def page(world: World, name: str = "reconcile", *args: Any) -> str:
 
 def send(world: World, effect: Effect, name: str = "effect_verdict", **typed: str) -> str:
     path = reverse(name, args=[world.tenant.slug, effect.pk])
-    return html.unescape(client_of(world.charlie).post(path, typed, follow=True).content.decode())
+    read = receipt_of(page(world, "effect", effect.pk))
+    return html.unescape(client_of(world.charlie).post(path, {**read, **typed}, follow=True).content.decode())
 
 
 def settled(world: World, outcome: Settled, cause: str = "") -> Effect:

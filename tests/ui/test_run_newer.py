@@ -68,7 +68,13 @@ def test_a_settled_effect_shows_what_was_recorded_and_folds_the_form(world: Worl
     before = client.get(address).content.decode()
     assert "Settle by hand</h2>" in before and "New evidence says otherwise" not in before
     effects.verdict(
-        world_caller(world), effect.pk, EffectState.COMMITTED, "", "Statement of 30 November, line 4.", "re_5512"
+        world_caller(world),
+        effect.pk,
+        EffectState.COMMITTED,
+        "",
+        "Statement of 30 November, line 4.",
+        "re_5512",
+        read=effects.read_now(effect.pk),
     )
     after = client.get(address).content.decode()
     assert "What was recorded</h2>" in after and "Settled by hand: committed" in after

@@ -15,7 +15,7 @@ from ledger.models import User
 from ledger.services import identity
 from tests.clock import Clock
 from tests.trips import short, statements
-from tests.ui.asking import ask, client_of, decide
+from tests.ui.asking import ask, client_of, decide, receipt_of
 from tests.ui.scenes import called, handed_over, lost
 from tests.world import World
 
@@ -58,6 +58,7 @@ def test_a_settled_call_and_a_closed_handoff_leave_and_then_all_is_well(world: W
     client = client_of(world.charlie)
     said = {"verdict": "committed", "evidence": "statement line 4", "reference": "re_1"}
     page = inbox(world, world.charlie)
+    said |= receipt_of(client.get(reverse("effect", args=[world.tenant.slug, effect.pk])).content.decode())
     assert client.post(reverse("effect_verdict", args=[world.tenant.slug, effect.pk]), said).status_code == 302
     assert "1 no longer waiting, show" in newer(world, world.charlie, page).content.decode()
     assert "All is well: nothing waits for you" in inbox(world, world.charlie)

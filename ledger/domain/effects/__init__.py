@@ -21,7 +21,7 @@ from ledger.domain.effects.base import (
     subject_of,
 )
 from ledger.domain.effects.carried import Done, called_twice, carry, check_known
-from ledger.domain.effects.looks import Judged, Look, apply_look, begin_replay, horizon, pause, verdict
+from ledger.domain.effects.looks import Look, apply_look, begin_replay, horizon, pause
 from ledger.domain.effects.permits import (
     INCURABLE,
     PermitAsk,
@@ -48,6 +48,7 @@ from ledger.domain.effects.proposals import (
     withdraw,
 )
 from ledger.domain.effects.settles import SettleSpec, check_spec, expire, lapse_effects, replayed, settle
+from ledger.domain.effects.verdicts import Judged, Read, check_read, verdict
 
 __all__ = [
     "DONE",
@@ -65,6 +66,7 @@ __all__ = [
     "PermitAsk",
     "PermitRow",
     "ProposalSpec",
+    "Read",
     "ReportKind",
     "ReportRow",
     "SeenVersion",
@@ -86,6 +88,7 @@ __all__ = [
     "check_accounted",
     "check_closed",
     "check_known",
+    "check_read",
     "check_spec",
     "disputes",
     "effect_key",

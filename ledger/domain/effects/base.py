@@ -115,7 +115,7 @@ def effect_key(tenant: UUID, lineage: UUID, instance: UUID, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EffectRow:
-    """An effect as rules read it. `disputed` while accounts of it contradict each other; `held` is the one that a person found to hold.
+    """An effect as rules read it. `disputed` while accounts of it contradict each other; `held` is what a person found of one recorded as done.
 
     `carried_from` and `carried_to` are the transitions that proposed and called what a replan carried along: until a holder who has accounted
     for it leaves the second again, the name is taken in every instance on the way.

@@ -21,8 +21,11 @@ def settled(
 ) -> None:
     """An effect left `unknown`, an accepted one came to its end, or a dispute did: whoever waits for it goes on, and its handoff is withdrawn.
 
-    A dispute that goes on keeps its handoff. That a run ended on a wrong outcome stays with a person, unless a person said so (`by_person`).
+    A dispute that goes on keeps its handoff, and the run blocked over it.
+    That a run ended on a wrong outcome stays with a person, unless a person said so (`by_person`).
     """
+    if effect.disputed and view.head.status is Status.BLOCKED:
+        return
     waits.meet(draft, view, effect_id=effect.id, outcome=str(effect.state), withdraw=withdraw)
     handoff = view.handoff_on(effect.id)
     if handoff is None or effect.disputed:
@@ -48,7 +51,7 @@ def contradicted(draft: Draft, view: RunView, effect: EffectRow, *, blocks: bool
 
 def dispute(draft: Draft, view: RunView, effect: EffectRow) -> EffectRow | None:
     """A recorded outcome is contradicted: it stays, is marked, and a person is asked once."""
-    if effect.disputed or effect.held == EffectState.FAILED:
+    if effect.disputed:
         return None
     moved = move(draft, effect, disputed=True)
     contradicted(draft, view, moved)

@@ -1,4 +1,4 @@
-"""Look-ups and verdicts: what may be believed of a target, and of a person. No clock, no I/O."""
+"""Look-ups: what may be believed of a target. No clock, no I/O."""
 
 from __future__ import annotations
 
@@ -7,27 +7,25 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from ledger.domain.authority import GrantState
 from ledger.domain.canonical import Body
 from ledger.domain.drafts import Draft
 from ledger.domain.effects.base import (
     MACHINE,
-    OPEN,
     EffectRow,
     EffectState,
     FailCause,
     LookAnswer,
     ReportKind,
-    ReportRow,
     Said,
     TargetRow,
     move,
     report,
 )
 from ledger.domain.effects.endings import dispute, settled, to_person
-from ledger.domain.effects.permits import barred
 from ledger.domain.effects.settles import committed, reopened, unknown
 from ledger.domain.errors import LedgerError
-from ledger.domain.runs import Status
+from ledger.domain.runs import ENDED, Intent, Status
 from ledger.domain.waits.closing import Withdraw
 
 if TYPE_CHECKING:
@@ -36,6 +34,8 @@ if TYPE_CHECKING:
 LONGEST_PAUSE = timedelta(seconds=300)
 LOOKS_BEFORE_GIVING_UP = 12
 LOOKING_FOR = timedelta(hours=24)
+LOOKS_IN_ALL = 300
+"""So many looks, each after its pause, take longer than a day: how often a target is asked that always says that it is still at it."""
 PARKED = timedelta(hours=6)
 """Between looks once a person has been asked: an answer may still come."""
 WHILE_RUNNING = timedelta(seconds=30)
@@ -43,7 +43,8 @@ WHILE_RUNNING = timedelta(seconds=30)
 
 FORGOTTEN = "key-forgotten"
 NO_LOOKUP = "no-lookup"
-HOPELESS = frozenset({FORGOTTEN, NO_LOOKUP})
+NO_LEAVE, STOPPED = "leave-ended", "run-ending"
+HOPELESS = frozenset({FORGOTTEN, NO_LOOKUP, NO_LEAVE, STOPPED})
 """Causes of `cannot_tell` that asking again doesn't cure."""
 
 
@@ -67,7 +68,7 @@ def pause(looks: int) -> timedelta:
 
 
 def horizon(effect: EffectRow, target: TargetRow) -> datetime | None:
-    """From when on `absent` may be believed: the last attempt can no longer arrive, and what arrived is visible."""
+    """From when on `absent` may be believed: the last attempt, or its last replay, can no longer arrive, and what arrived is visible."""
     return effect.answer_by + timedelta(seconds=target.visibility_delay) if effect.answer_by is not None else None
 
 
@@ -131,7 +132,10 @@ def _in_flight(asked: _Asked) -> EffectRow | None:
         return _applied(asked)
     if effect.accepted and answer is LookAnswer.REFUSED:
         return _not_done(asked, FailCause.REJECTED)
-    if effect.answer_by is not None and draft.at >= effect.answer_by:
+    overdue = effect.answer_by is not None and draft.at >= effect.answer_by
+    if overdue and asked.target.lookup is None:
+        return None
+    if overdue:
         return unknown(draft, effect, "look", reference=asked.reference)
     if not effect.accepted or effect.answer_by is None:
         return None
@@ -171,6 +175,8 @@ def _failed(asked: _Asked) -> EffectRow | None:
 
 def _committed(asked: _Asked) -> EffectRow | None:
     answer = asked.look.answer
+    if asked.effect.held == EffectState.FAILED:
+        return _disputed(asked) if answer is LookAnswer.APPLIED else None
     gone = (
         answer is LookAnswer.ABSENT
         and asked.late_enough()
@@ -204,12 +210,13 @@ def _applied(asked: _Asked) -> EffectRow:
 
 
 def _not_done(asked: _Asked, cause: FailCause) -> EffectRow:
-    moved = _fail(asked.draft, asked.effect, "look", cause, asked.reference)
+    moved = fail(asked.draft, asked.effect, "look", cause, asked.reference)
     settled(asked.draft, asked.view, moved, asked.withdraw)
     return moved
 
 
-def _fail(draft: Draft, effect: EffectRow, event: str, cause: FailCause, reference: str) -> EffectRow:
+def fail(draft: Draft, effect: EffectRow, event: str, cause: FailCause, reference: str) -> EffectRow:
+    """It didn't happen, for this cause."""
     state = MACHINE.step(effect.state, event, EffectState.FAILED)
     return move(draft, effect, state=state, cause=cause, reference=reference, due_at=None, settled_at=draft.at)
 
@@ -222,7 +229,10 @@ def _later(asked: _Asked, at_latest: datetime | None = None) -> EffectRow:
 
 
 def _too_long(asked: _Asked) -> bool:
-    return asked.effect.answer_by is not None and asked.draft.at > asked.effect.answer_by + LOOKING_FOR
+    """By the clock, or by the number of looks: where the target is asked by replay, each moves `answer_by` on."""
+    effect = asked.effect
+    past = effect.answer_by is not None and asked.draft.at > effect.answer_by + LOOKING_FOR
+    return past or effect.looks + 1 >= LOOKS_IN_ALL
 
 
 def _hand_off(asked: _Asked, reason: str) -> EffectRow:
@@ -237,10 +247,17 @@ def _disputed(asked: _Asked) -> EffectRow | None:
     return dispute(asked.draft, asked.view, asked.effect)
 
 
-def begin_replay(draft: Draft, view: RunView, effect: EffectRow) -> None:
+def begin_replay(
+    draft: Draft, view: RunView, effect: EffectRow, leave: GrantState | None, send_within: timedelta
+) -> None:
     """Record that the identical request is about to be sent again as a look-up, at a target that declares that it answers the first result.
 
-    Raises LedgerError `wrong-state` for another state or target, `expired` once the target may have forgotten the key.
+    Where the first call never arrived this one acts, so it needs what a call needs: `leave` is the state of the grant that the last permit used (None
+    where none was wanted), and the run must go on. It is sent within `send_within`, or not at all; until it can no longer arrive, nobody can know
+    that the call wasn't done.
+
+    Raises LedgerError `wrong-state` for another state or target, `expired` once the target may have forgotten the key, `grant-void` where the leave
+    was taken back, `not-cleared` where the run is to end or has ended.
     """
     target = view.targets[effect.target_id]
     if effect.state is not EffectState.UNKNOWN or not target.first_result_replayed or not target.keyed:
@@ -256,108 +273,16 @@ def begin_replay(draft: Draft, view: RunView, effect: EffectRow) -> None:
             "the target may have forgotten the key: a replay could act twice",
             "Somebody has to look at the target, and say on the Reconcile page what they found.",
         )
+    if leave in (GrantState.REVOKED, GrantState.VOIDED):
+        raise LedgerError("grant-void", "the leave for this call was taken back", "A person decides.", state=leave)
+    if view.head.intent is not Intent.NONE or view.head.status in ENDED:
+        raise LedgerError("not-cleared", "the run is to end, or has ended: a replay could act", "A person decides.")
     draft.before(effect.first_permit_at + target.remembers_for)
+    until = draft.at + send_within + timedelta(seconds=target.call_limit)
     report(draft, effect, Said(ReportKind.REPLAY, "sent", effect.attempt), counted=False)
-    move(draft, effect, due_at=draft.at + timedelta(seconds=target.call_limit))
-
-
-VERDICTS = frozenset({FailCause.CONFIRMED_ABSENT, FailCause.REJECTED})
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What a person says happened, and how they know. `cause` goes with failed; `last_word` is what counted last, where that was a person's word."""
-
-    outcome: EffectState
-    evidence: Body
-    cause: str = ""
-    reference: str = ""
-    last_word: ReportRow | None = None
-
-
-def verdict(
-    draft: Draft, view: RunView, effect: EffectRow, judged: Judged, withdraw: Withdraw | None = None
-) -> EffectRow:
-    """A person says what happened, with evidence.
-
-    Out of `unknown` it decides; against a recorded outcome it reopens `failed` and disputes `committed`; of a dispute it
-    says which account holds; where no machine may try a failed effect again, `confirmed_absent` gives leave for one more attempt.
-
-    Raises LedgerError `invalid`, `wrong-state`.
-    """
-    failing = judged.outcome is EffectState.FAILED
-    if judged.outcome not in (EffectState.COMMITTED, EffectState.FAILED) or failing != (judged.cause in VERDICTS):
-        raise LedgerError(
-            "invalid",
-            "a verdict is committed, or failed as confirmed_absent or rejected",
-            "Choose one of the three.",
-        )
-    if len(judged.reference) > 200:
-        raise LedgerError("invalid", "the reference has more than 200 characters", "Send the target's own reference.")
-    draft.body(judged.evidence)
-    moved = _judge(draft, view, effect, judged, withdraw)
-    said = Said(
-        kind=ReportKind.VERDICT,
-        answer=str(judged.outcome),
-        attempt=effect.attempt,
-        cause=judged.cause,
-        reference=judged.reference,
-        evidence=(judged.evidence.id, judged.evidence.commitment),
+    move(
+        draft,
+        effect,
+        due_at=draft.at + timedelta(seconds=target.call_limit),
+        answer_by=max(until, effect.answer_by or until),
     )
-    report(draft, effect, said, counted=moved is not None)
-    return moved or effect
-
-
-def _check_absent(draft: Draft, view: RunView, effect: EffectRow, judged: Judged) -> None:
-    """Nobody can have seen that a call which may still arrive didn't happen."""
-    until = horizon(effect, view.targets[effect.target_id])
-    if judged.cause == FailCause.CONFIRMED_ABSENT and until is not None and draft.at < until:
-        raise LedgerError(
-            "wrong-state",
-            "the call may still arrive, or not show yet",
-            "Look once more after the time given here, and say then what you found.",
-            until=until.isoformat(),
-        )
-
-
-def _judge(
-    draft: Draft, view: RunView, effect: EffectRow, judged: Judged, withdraw: Withdraw | None
-) -> EffectRow | None:
-    reference = judged.reference or effect.reference
-    if effect.disputed and effect.state not in OPEN:
-        return _resolved(draft, view, effect, judged, withdraw)
-    if effect.state is EffectState.UNKNOWN:
-        if judged.outcome is EffectState.FAILED:
-            _check_absent(draft, view, effect, judged)
-            moved = _fail(draft, effect, "verdict", FailCause(judged.cause), reference)
-        else:
-            moved = committed(draft, view, effect, "verdict", reference=reference, result_id=None)
-        settled(draft, view, moved, withdraw, by_person=True)
-        return moved
-    if judged.cause == FailCause.CONFIRMED_ABSENT and barred(
-        effect, view.targets[effect.target_id], draft.at, judged.last_word
-    ):
-        _check_absent(draft, view, effect, judged)
-        moved = move(draft, effect, cause=FailCause.CONFIRMED_ABSENT, settled_at=draft.at)
-        settled(draft, view, moved, withdraw, by_person=True)
-        return moved
-    if effect.state is EffectState.FAILED and judged.outcome is EffectState.COMMITTED:
-        return reopened(draft, view, effect, reference=reference)
-    if effect.state is EffectState.COMMITTED and judged.outcome is EffectState.FAILED:
-        return dispute(draft, view, effect)
-    raise LedgerError(
-        "wrong-state",
-        f"an effect that is {effect.state} takes no such verdict",
-        "Read it again: it may have been settled meanwhile.",
-        state=str(effect.state),
-    )
-
-
-def _resolved(draft: Draft, view: RunView, effect: EffectRow, judged: Judged, withdraw: Withdraw | None) -> EffectRow:
-    """Which of two accounts holds. What is recorded as done stays so, with what was found; what failed and was done after all is looked up."""
-    if effect.state is EffectState.FAILED and judged.outcome is EffectState.COMMITTED:
-        effect = move(draft, effect, disputed=False)
-        return reopened(draft, view, effect, reference=judged.reference or effect.reference)
-    moved = move(draft, effect, disputed=False, held=judged.outcome)
-    settled(draft, view, moved, withdraw, by_person=True)
-    return moved

@@ -297,6 +297,7 @@ def _write(
         answer_by=given.answer_by,
         looks=0,
         first_permit_at=_first(effect, target, draft.at),
+        held="",
         settled_at=None,
     )
     return moved, given, True

@@ -16,6 +16,7 @@ from ledger.domain.effects.base import (
     EffectRow,
     EffectState,
     FailCause,
+    LookAnswer,
     ReportKind,
     ReportRow,
     Said,
@@ -35,6 +36,10 @@ ACCEPTED_FOR = timedelta(hours=24)
 """How long a target that accepted a call may take to finish it."""
 WORKER_CAUSES = frozenset({FailCause.NOT_DISPATCHED, FailCause.THROTTLED, FailCause.REJECTED})
 APPLIED = frozenset({Settled.COMMITTED, Settled.ACCEPTED})
+WORKERS = frozenset({ReportKind.SETTLE, ReportKind.LATE, ReportKind.LAPSE})
+"""Kinds of reports whose word is a worker's: a lapse has it where a late receipt counted."""
+DONE_WORDS = frozenset({str(Settled.COMMITTED), str(LookAnswer.APPLIED)})
+"""Answers by which a report says that the call did what it was for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,27 @@ class _Report:
     holder: bool
     result_id: UUID | None
     withdraw: Withdraw | None
+    told: Sequence[ReportRow]
+
+    @property
+    def unkeyed(self) -> bool:
+        """Does its target take every attempt for a call of its own?"""
+        return not self.view.targets[self.effect.target_id].keyed
+
+    def standing(self) -> frozenset[int]:
+        """The attempts that workers said were carried out, and no person has found undone since."""
+        attempts: set[int] = set()
+        for row in self.told:
+            if row.counted and row.kind is ReportKind.VERDICT and row.answer == EffectState.FAILED:
+                attempts.clear()
+            elif row.counted and row.kind in WORKERS and row.answer == Settled.COMMITTED:
+                attempts.add(row.attempt)
+        return frozenset(attempts)
+
+    def settling(self) -> int:
+        """The attempt that the last word counted as done was about."""
+        words = (row.attempt for row in reversed(self.told) if row.counted and row.answer in DONE_WORDS)
+        return next(words, self.effect.attempt)
 
 
 def settle(
@@ -117,11 +143,13 @@ def settle(
     fence: Fence,
     result: Body | None = None,
     withdraw: Withdraw | None = None,
+    told: Sequence[ReportRow] = (),
 ) -> tuple[EffectRow, bool]:
     """Record what a worker says of its attempt, and let it count where the table allows. Answers the effect and whether it counted.
 
     `holder` is whether the worker owns the run under its present fence, `called` whether it was permitted this attempt: what anybody else says
-    is evidence and moves nothing. Raises LedgerError `wrong-state` for an attempt that was never permitted
+    is evidence and moves nothing. `told` is what workers and all that counted said before, oldest first.
+    Raises LedgerError `wrong-state` for an attempt that was never permitted
     to the holder.
     """
     check_spec(spec)
@@ -135,7 +163,7 @@ def settle(
     if result is not None:
         draft.body(result)
     current = holder and spec.attempt == effect.attempt
-    asked = _Report(draft, view, effect, spec, current, result.id if result else None, withdraw)
+    asked = _Report(draft, view, effect, spec, current, result.id if result else None, withdraw, told)
     moved = _TABLE.get(effect.state, _evidence)(asked) if called else None
     counted = moved is not None
     said = Said(
@@ -155,18 +183,25 @@ def _evidence(asked: _Report) -> EffectRow | None:
     return None
 
 
-def _twice(asked: _Report) -> EffectRow | None:
+def _earlier(asked: _Report) -> EffectRow | None:
     """An earlier attempt was held to be absent and has been carried out after all, at a target that takes each attempt for a call of its own."""
-    effect, spec = asked.effect, asked.spec
-    again = spec.outcome in APPLIED and spec.attempt < effect.attempt
-    if not again or asked.view.targets[effect.target_id].keyed:
+    if not (asked.unkeyed and asked.spec.outcome in APPLIED and asked.spec.attempt < asked.effect.attempt):
         return None
-    return dispute(asked.draft, asked.view, effect)
+    return dispute(asked.draft, asked.view, asked.effect)
+
+
+def _twice(asked: _Report) -> EffectRow | None:
+    """It is recorded as done, and another attempt than the one that this was taken from was carried out as well."""
+    if not asked.unkeyed or asked.spec.outcome not in APPLIED:
+        return None
+    attempt, standing = asked.spec.attempt, asked.standing()
+    other = attempt not in standing if standing else attempt != asked.settling()
+    return dispute(asked.draft, asked.view, asked.effect) if other else None
 
 
 def _in_flight(asked: _Report) -> EffectRow | None:
     if not asked.holder:
-        return _twice(asked)
+        return _earlier(asked)
     draft, effect, spec = asked.draft, asked.effect, asked.spec
     reference = spec.reference or effect.reference
     if spec.outcome is Settled.COMMITTED:
@@ -191,14 +226,25 @@ def _in_flight(asked: _Report) -> EffectRow | None:
 
 
 def _unknown(asked: _Report) -> EffectRow | None:
+    """A receipt counts where nobody else can be asked. That of an earlier attempt says nothing about this one where each is a call of its own."""
     draft, effect, spec = asked.draft, asked.effect, asked.spec
+    if asked.unkeyed and spec.outcome in APPLIED and spec.attempt < effect.attempt:
+        return _earlier(asked)
     if spec.outcome is Settled.COMMITTED and asked.view.targets[effect.target_id].lookup is None:
-        reference = spec.reference or effect.reference
-        moved = committed(draft, asked.view, effect, "receipt", reference=reference, result_id=asked.result_id)
-        settled(draft, asked.view, moved, asked.withdraw)
-        return moved
+        return _receipt(asked)
     move(draft, effect, due_at=draft.at, reference=effect.reference or spec.reference)
     return None
+
+
+def _receipt(asked: _Report) -> EffectRow:
+    reference = asked.spec.reference or asked.effect.reference
+    moved = committed(asked.draft, asked.view, asked.effect, "receipt", reference=reference, result_id=asked.result_id)
+    twice = asked.unkeyed and asked.standing() - {asked.spec.attempt}
+    disputed = dispute(asked.draft, asked.view, moved) if twice else None
+    if disputed is not None:
+        return disputed
+    settled(asked.draft, asked.view, moved, asked.withdraw)
+    return moved
 
 
 def _failed(asked: _Report) -> EffectRow | None:
@@ -252,16 +298,53 @@ def lapse_effects(draft: Draft, view: RunView) -> tuple[EffectRow, ...]:
     return _lapse(draft, [e for e in view.effects if e.state is EffectState.IN_FLIGHT and not e.accepted], "lease")
 
 
-def expire(draft: Draft, view: RunView) -> tuple[EffectRow, ...]:
-    """Calls whose `answer_by` has passed become unknown, lease or no lease."""
+def expire(
+    draft: Draft, view: RunView, receipts: Mapping[UUID, ReportRow] | None = None, withdraw: Withdraw | None = None
+) -> tuple[EffectRow, ...]:
+    """Calls whose `answer_by` has passed become unknown, lease or no lease; or done, where nobody can be asked and `receipts` has, by effect, what a
+    worker who was permitted the attempt reported while it counted for evidence only."""
     late = [
         effect
         for effect in view.effects
         if effect.state is EffectState.IN_FLIGHT and effect.answer_by is not None and effect.answer_by <= view.now
     ]
-    moved = _lapse(draft, late, "answer_by")
+    known = {
+        effect.id: receipt
+        for effect in late
+        if (receipt := (receipts or {}).get(effect.id)) is not None
+        and receipt.attempt == effect.attempt
+        and view.targets[effect.target_id].lookup is None
+    }
+    done = tuple(_received(draft, view, effect, known[effect.id], withdraw) for effect in late if effect.id in known)
+    moved = _lapse(draft, [effect for effect in late if effect.id not in known], "answer_by")
     if moved and view.head.status is Status.WAKING:
         wakes.queue(draft, view, "effect_unknown")
+    return done + moved
+
+
+def _received(
+    draft: Draft, view: RunView, effect: EffectRow, receipt: ReportRow, withdraw: Withdraw | None
+) -> EffectRow:
+    """No answer came in time, and the receipt that came before counts from here on."""
+    commitment = receipt.evidence_commitment
+    said = Said(
+        ReportKind.LAPSE,
+        str(Settled.COMMITTED),
+        effect.attempt,
+        cause="answer_by",
+        reference=receipt.reference,
+        evidence=(receipt.evidence_id, commitment) if receipt.evidence_id and commitment else None,
+    )
+    report(draft, effect, said, counted=True)
+    moved = committed(
+        draft,
+        view,
+        unknown(draft, effect, "lapse"),
+        "receipt",
+        reference=receipt.reference or effect.reference,
+        result_id=receipt.evidence_id,
+    )
+    settled(draft, view, moved, withdraw)
     return moved
 
 

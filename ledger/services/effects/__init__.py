@@ -14,7 +14,16 @@ from ledger.services.effects.holding import (
     withdraw_in,
     withdrawer,
 )
-from ledger.services.effects.reading import Due, EffectView, due, get, needs_a_person, once_more, report_parts
+from ledger.services.effects.reading import (
+    Due,
+    EffectView,
+    due,
+    get,
+    needs_a_person,
+    once_more,
+    read_now,
+    report_parts,
+)
 from ledger.services.effects.reconciling import RECONCILER, Looked, begin_replay, lapse, look, verdict
 
 __all__ = [
@@ -36,6 +45,7 @@ __all__ = [
     "permit",
     "propose",
     "propose_in",
+    "read_now",
     "repeated",
     "report_parts",
     "settle",

@@ -117,13 +117,17 @@ def settle_in(
         fence=fence,
         result=result,
         withdraw=withdrawer(draft, view),
+        told=_told(view, effect),
     )
+
+
+def _told(view: RunView, effect: EffectRow) -> list[ReportRow]:
+    return [facts.load(ReportRow, row) for row in view.extras["told"] if row["effect_id"] == effect.id]
 
 
 def repeated(view: RunView, effect: EffectRow, spec: SettleSpec, fence: Fence, actor: str) -> ReportRow | None:
     """The earlier report that this one repeats, if it does. The view must have been read with `report_parts`."""
-    told = [facts.load(ReportRow, row) for row in view.extras["told"] if row["effect_id"] == effect.id]
-    own = [row for row in told if row.actor == actor and (row.counted or row.fence == fence)]
+    own = [row for row in _told(view, effect) if row.actor == actor and (row.counted or row.fence == fence)]
     bodies = {row["id"]: (row["salt"] or b"", row["commitment"]) for row in view.extras["told_bodies"]}
     return rules.replayed(spec, own, bodies)
 
@@ -334,8 +338,8 @@ class SettleAnswer:
 @writes(
     moves=(
         "Effect in_flight → committed, failed, unknown, or in_flight as accepted. What comes late is evidence, "
-        "but: unknown → committed by a receipt where the target has no look-up, and failed → unknown where "
-        "somebody says it was done."
+        "but: unknown → committed by a receipt where the target has no look-up, failed → unknown where somebody says "
+        "it was done, and → disputed where another attempt was carried out at a target without keys."
     ),
     twice="The same attempt and content is answered as the first; nothing is written.",
     dies="The outcome is recorded; a repeat hears so.",

@@ -8,10 +8,10 @@ from datetime import datetime
 from uuid import UUID
 
 from ledger.domain import effects as rules
-from ledger.domain.authority import GrantRow
+from ledger.domain.authority import GrantRow, GrantState
 from ledger.domain.canonical import Body
 from ledger.domain.change import Change
-from ledger.domain.effects import EffectRow, EffectState, PermitRow, ReportRow, SeenVersion, TargetRow
+from ledger.domain.effects import EffectRow, EffectState, PermitRow, Read, ReportRow, SeenVersion, TargetRow
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller
 from ledger.domain.runs import Fence, check_fence, check_holder
@@ -118,14 +118,14 @@ def inactive(view: RunView) -> str:
 
 
 def report_parts(effect_ids: Sequence[UUID], agent_id: UUID | None) -> dict[str, Part]:
-    """What was reported by workers of these effects, with its evidence: for recognising a repeat. And the permits that this agent had for them."""
+    """What workers reported of these effects, with its evidence, for recognising a repeat; what else counted; the permits that this agent had."""
     these = f"({', '.join(['%s'] * len(effect_ids))})"
     told = f"FROM ledger_effect_report r WHERE r.effect_id IN {these} AND r.kind IN ('settle', 'late')"
     own = f"t.effect_id IN {these} AND t.key_id IN (SELECT k.id FROM ledger_api_key k WHERE k.agent_id = %s)"
     return {
         "told": Part(
             "effect_report",
-            f"t.effect_id IN {these} AND t.kind IN ('settle', 'late')",
+            f"t.effect_id IN {these} AND (t.counted OR t.kind IN ('settle', 'late'))",
             tuple(effect_ids),
             many=True,
             order="t.ordinal",
@@ -219,6 +219,58 @@ def get(tenant_id: UUID | None, effect_id: UUID) -> EffectView:
         evidence=bodies,
         now=read.now,
     )
+
+
+def late_receipts(run_id: UUID) -> dict[str, Part]:
+    """Receipts of a run's calls that were kept as evidence, and the permits and keys by which their reporters are known."""
+    kept = "{0}.run_id = %s AND {0}.kind = 'late' AND {0}.answer = 'committed' AND NOT {0}.counted"
+    given = f"SELECT r.effect_id FROM ledger_effect_report r WHERE {kept.format('r')}"
+    keys = f"t.id IN (SELECT p.key_id FROM ledger_permit p WHERE p.effect_id IN ({given}))"
+    return {
+        "kept": Part("effect_report", kept.format("t"), (run_id,), many=True, order="t.ordinal"),
+        "given": Part("permit", f"t.effect_id IN ({given})", (run_id,), many=True),
+        "given_keys": Part("api_key", keys, (run_id,), many=True),
+    }
+
+
+def receipts_of(view: RunView) -> dict[UUID, ReportRow]:
+    """What `late_receipts` read, by effect: the newest from an agent that was permitted that very attempt, under the fence it names."""
+    agents = {key["id"]: f"agent:{key['agent_id']}" for key in view.extras["given_keys"]}
+    permits = [(facts.load(PermitRow, row), agents.get(row["key_id"])) for row in view.extras["given"]]
+    called = {(permit.effect_id, permit.attempt, permit.fence, actor) for permit, actor in permits}
+    kept = [facts.load(ReportRow, row) for row in view.extras["kept"]]
+    return {row.effect_id: row for row in kept if (row.effect_id, row.attempt, row.fence, row.actor) in called}
+
+
+def used_leave(effect_id: UUID) -> dict[str, Part]:
+    """The grant that the last permit of an effect used, if it needed one."""
+    last = "SELECT p.grant_id FROM ledger_permit p WHERE p.effect_id = %s ORDER BY p.attempt DESC LIMIT 1"
+    return {"used_leave": Part("grant", f"t.id = ({last})", (effect_id,), many=True)}
+
+
+def leave_of(view: RunView) -> GrantState | None:
+    """The state of what `used_leave` read."""
+    return next((facts.load(GrantRow, row).state for row in view.extras["used_leave"]), None)
+
+
+def newest_report(effect_id: UUID) -> dict[str, Part]:
+    """The last thing that anybody said of an effect."""
+    newest = Part("effect_report", "t.effect_id = %s", (effect_id,), many=True, order="t.ordinal DESC", limit=1)
+    return {"newest_report": newest}
+
+
+def read_of(effect: EffectRow, reports: Sequence[Row]) -> Read:
+    """What somebody who reads this effect now has read; `reports` as `newest_report` has them."""
+    return Read(effect.attempt, reports[0]["ordinal"] if reports else 0)
+
+
+def read_now(effect_id: UUID) -> Read:
+    """What somebody who reads this effect now has read. Raises LedgerError `not-found`."""
+    read = facts.read(effect=Part("effect", "t.id = %s", (effect_id,)), **newest_report(effect_id))
+    effect = read.one("effect", EffectRow)
+    if effect is None:
+        raise not_found()
+    return read_of(effect, read.many("newest_report"))
 
 
 def needs_a_person(effect_id: UUID) -> str:

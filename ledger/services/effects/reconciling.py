@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
+
+from django.conf import settings
 
 from ledger.domain import effects as rules
 from ledger.domain.canonical import canonical
 from ledger.domain.change import Change
-from ledger.domain.effects import EffectRow, EffectState, Judged, Look, LookAnswer
+from ledger.domain.effects import EffectRow, EffectState, Judged, Look, LookAnswer, Read
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Verb
 from ledger.domain.views import RunView
@@ -18,7 +20,18 @@ from ledger.services import permissions, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.effects.holding import withdrawer
-from ledger.services.effects.reading import Seat, last_word, seat, words_of
+from ledger.services.effects.reading import (
+    Seat,
+    last_word,
+    late_receipts,
+    leave_of,
+    newest_report,
+    read_of,
+    receipts_of,
+    seat,
+    used_leave,
+    words_of,
+)
 from ledger.services.ids import new_body
 from ledger.services.views import run_view
 
@@ -43,7 +56,10 @@ class Looked:
 
 
 @writes(
-    moves="Effects past `answer_by` in_flight → unknown; a waking run's wake is pulled forward.",
+    moves=(
+        "Effects past `answer_by` in_flight → unknown, or → committed by a receipt that was kept as evidence, where the "
+        "target has no look-up; a waking run's wake is pulled forward."
+    ),
     twice="Nothing is left to lapse: answers False.",
     dies="The effects are unknown and due: the sweep asks their targets.",
 )
@@ -52,9 +68,10 @@ def lapse(run_id: UUID) -> bool:
 
     def rule(view: RunView) -> tuple[Change | None, bool]:
         draft = run_draft(view, SWEEP, "effect.lapse")
-        return (draft.change(), True) if rules.expire(draft, view) else (None, False)
+        gone = rules.expire(draft, view, receipts_of(view), withdrawer(draft, view))
+        return (draft.change(), True) if gone else (None, False)
 
-    lapsed, _ = writer.settle(lambda: run_view(run_id), rule)
+    lapsed, _ = writer.settle(lambda: run_view(run_id, **late_receipts(run_id)), rule)
     return lapsed
 
 
@@ -95,20 +112,27 @@ def look(effect_id: UUID, looked: Looked, actor: str = RECONCILER) -> EffectRow:
 
 
 @writes(
-    moves="Inserts a report that the identical request is about to be sent; the effect stays unknown, due after the call's limit.",
+    moves=(
+        "Inserts a report that the identical request is about to be sent; the effect stays unknown, due after the call's "
+        "limit, and its `answer_by` covers the replay."
+    ),
     twice="One more report; the target answers the first result again.",
     dies="The report says that a replay may have gone out; the effect is due again.",
 )
-def begin_replay(effect_id: UUID, actor: str = RECONCILER) -> EffectRow:
-    """Record a look-up by replay before it is sent. Raises LedgerError `wrong-state`, `expired`."""
+def begin_replay(effect_id: UUID, actor: str = RECONCILER) -> timedelta:
+    """Record a look-up by replay before it is sent. Answers within what time it is to be sent.
 
-    def rule(at: Seat) -> tuple[Change | None, EffectRow]:
+    Raises LedgerError `wrong-state`, `expired`, `grant-void`, `not-cleared`.
+    """
+    within = timedelta(seconds=settings.RESUMEAPP_SEND_BY_SECONDS)
+
+    def rule(at: Seat) -> tuple[Change | None, None]:
         draft = run_draft(at.view, actor, "effect.replay")
-        rules.begin_replay(draft, at.view, at.effect)
-        return draft.change(), at.effect
+        rules.begin_replay(draft, at.view, at.effect, leave_of(at.view), within)
+        return draft.change(), None
 
-    effect, _ = writer.settle(lambda: seat(effect_id, None), rule)
-    return effect
+    writer.settle(lambda: seat(effect_id, None, **used_leave(effect_id)), rule)
+    return within
 
 
 @writes(
@@ -117,15 +141,23 @@ def begin_replay(effect_id: UUID, actor: str = RECONCILER) -> EffectRow:
         "a disputed one is so no longer, and its handoff is withdrawn; a failed one that no machine may try again "
         "may be tried once more; inserts a report with the person's evidence."
     ),
-    twice="The second is refused, `wrong-state`, unless it contradicts the first.",
+    twice="The second is refused: `changed`, since the first is news to it.",
     dies="The verdict stands; whoever waited for the effect wakes by a row.",
 )
 def verdict(
-    caller: Caller, effect_id: UUID, outcome: EffectState, cause: str, evidence: str, reference: str = ""
+    caller: Caller,
+    effect_id: UUID,
+    outcome: EffectState,
+    cause: str,
+    evidence: str,
+    reference: str = "",
+    *,
+    read: Read,
 ) -> EffectRow:
     """A person says what happened, and how they know. `cause` goes with failed: `confirmed_absent` or `rejected`.
 
-    Raises LedgerError `agents-never-decide`, `forbidden`, `invalid` without evidence, `wrong-state`.
+    It is a word on what they had `read`, and on no later attempt or report. Raises LedgerError `agents-never-decide`, `forbidden`, `invalid` without
+    evidence, `changed`, `wrong-state`.
     """
     if caller.person_id is None:
         raise LedgerError("agents-never-decide", "a verdict is a person's", "Sign in and decide on the Reconcile page.")
@@ -139,11 +171,13 @@ def verdict(
     def rule(at: Seat) -> tuple[Change | None, EffectRow]:
         if not permissions.can(person_id, Verb.OPERATE, WorkflowType(pk=at.view.head.workflow_id)):
             raise LedgerError("forbidden", "you may not operate this workflow", "Ask an administrator for the right.")
+        rules.check_read(read, read_of(at.effect, at.view.extras["newest_report"]))
         draft = run_draft(at.view, caller.actor, "effect.verdict", fresh_authority=True)
         found = new_body(canonical({"text": text}), at.view.now)
         judged = Judged(outcome, found, cause, reference, words_of(at.view).get(effect_id))
         effect = rules.verdict(draft, at.view, at.effect, judged, withdrawer(draft, at.view))
         return draft.change(), effect
 
-    effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **last_word(effect_id)), rule)
+    parts = {**last_word(effect_id), **newest_report(effect_id)}
+    effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **parts), rule)
     return effect
