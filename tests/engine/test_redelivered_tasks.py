@@ -9,12 +9,14 @@ import pytest
 
 from ledger import tasks
 from ledger.domain.effects import EffectState
+from ledger.domain.runs import Status
 from ledger.models import Decision, EffectReport, JournalEntry
 from ledger.services import verify
 from tests.clock import Clock
 from tests.engine.scenes import Payments
 from tests.engine.test_races import race
 from tests.engine.waking import commit, timer
+from tests.patience import until
 
 pytestmark = pytest.mark.postgres_only
 DELIVERIES = 4
@@ -38,13 +40,19 @@ def test_a_task_delivered_to_several_workers_and_then_again_does_its_work_once(
     clock.shift(30)
     raced = race(*[task] * DELIVERIES)
     assert not [answer for answer in raced.answers if isinstance(answer, Exception)], raced.answers
-    for other in WORK:
-        other()
+
+    def worked_off() -> bool:
+        # A batch may be full of what other tests have left due in this database.
+        for other in WORK:
+            other()
+        heads = {world.head(run_id).status for run_id in (packet.run.id, asleep)}
+        return payments.effect(effect_id).state == EffectState.COMMITTED and heads == {Status.READY}
+
+    until(worked_off, "the call is looked up, and both runs go on")
     done = entries(payments)
     for again in WORK:
         again()
     assert entries(payments) == done, "a delivery too many wrote something"
-    assert payments.effect(effect_id).state == EffectState.COMMITTED
     assert payments.counted(given.key) == (1, 1)
     found = EffectReport.objects.of(world.tenant).filter(effect_id=effect_id, kind="lookup", counted=True)
     assert found.count() == 1
