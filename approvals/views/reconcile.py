@@ -69,7 +69,10 @@ def effect(request: TenantRequest, effect_id: UUID) -> HttpResponse:
 
 def _page(request: TenantRequest, effect_id: UUID, status: int = 200, **more: object) -> HttpResponse:
     """The page, with a receipt of what is read on it. What the receipt says is read first: what comes in between is refused, never taken for read."""
-    read = effects.read_now(effect_id)
+    try:
+        read = effects.read_now(effect_id)
+    except LedgerError:
+        raise Http404 from None  # As what isn't this person's to see is answered below.
     shown = {
         "page": reconcile_pages.effect(request.person, request.tenant, effect_id),
         "attempt": read.attempt,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +10,8 @@ import pytest
 from resumeapp_client import effects as client_effects
 from resumeapp_client.records import Effect as ClientEffect
 
-from ledger.domain.effects import LookAnswer
+from ledger.domain.effects import EffectState, LookAnswer
+from ledger.domain.errors import LedgerError
 from ledger.engine import sweep
 from ledger.models import Effect, Grant, Handoff
 from ledger.services import effects, leases
@@ -176,7 +178,12 @@ def test_a_payment_that_was_made_on_its_second_attempt_is_never_told_as_found_un
 def test_a_call_that_is_out_again_takes_no_verdict_on_its_dispute_yet(story: Story, world: World, clock: Clock) -> None:
     effect_id, first = wired_again(story, world, clock)
     story.settle(effect_id, "committed", packet=first, reference="wire-1")
-    assert "may have happened twice" in story.judge(effect_id, "committed", status=409)
+    told = story.page(effect_id)
+    assert "may have happened twice" in told and 'name="verdict"' not in told, "nothing is asked of anybody yet"
+    operator = replace(world.caller, person_id=world.charlie.pk, actor=f"person:{world.charlie.pk}")
+    read = effects.read_now(UUID(effect_id))
+    with pytest.raises(LedgerError, match="wrong-state"):
+        effects.verdict(operator, UUID(effect_id), EffectState.COMMITTED, "", "the statement", "wire-1", read=read)
     story.settle(effect_id, "committed", attempt=2, reference="wire-2")
     assert Effect.objects.of(world.tenant).get(pk=effect_id).disputed
     story.judge(effect_id, "committed", "wire-1 and wire-2")
