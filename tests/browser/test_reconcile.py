@@ -80,7 +80,7 @@ def test_not_done_is_refused_with_a_time_and_accepted_once_it_has_come(
     page.get_by_label("It was not done").check()
     page.get_by_label("Evidence").fill(EVIDENCE)
     page.get_by_role("button", name="Record the verdict").click()
-    expect(page.get_by_text("Nobody can know yet that it was not done")).to_be_visible()
+    expect(page.locator("#verdict-error")).to_contain_text("Nobody can know yet that it was not done")
     expect(page.get_by_label("Evidence")).to_have_value(EVIDENCE)
     expect(page.get_by_label("It was not done")).to_be_checked()
     assert world.effect(effect.run_id).state == "unknown"
