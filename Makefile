@@ -87,9 +87,10 @@ test-crash: $(DEV_STAMP) ## The short form of the crash trials, on both database
 	@$(BIN)/python -m tests.postgres --check
 	$(BIN)/python -m pytest -m crash tests/crash
 
+# One after the other: each has a PostgreSQL, a web server, workers and patience of its own, and two at once starve each other.
 test-storms: $(DEV_STAMP) ## Faults from outside, many of each, on a PostgreSQL of their own
 	@$(BIN)/python -m tests.postgres --check
-	$(BIN)/python -m pytest -m storm tests/storms -n $(WORKERS) -rP
+	$(BIN)/python -m pytest -m storm tests/storms -rP
 
 test-faults: $(DEV_STAMP) ## The named ones of the seeded faults, each caught by its test
 	@$(BIN)/python -m tests.postgres --check
