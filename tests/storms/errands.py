@@ -96,17 +96,24 @@ class Errands:
     # Meanwhile
 
     def _keep_going(self) -> None:
-        while not self._over.is_set():
-            try:
+        try:
+            while not self._over.is_set():
                 if self._enough.is_set() and not self._under_way():
                     return
-                self._turn()
-            except psycopg.Error:
-                self._record = None
-            except Exception as error:
-                self._errors.append(f"{type(error).__name__}: {error}")
-                return
-            self._over.wait(0.1)
+                try:
+                    self._turn()
+                except psycopg.Error:
+                    self._close_record()
+                self._over.wait(0.1)
+        except Exception as error:
+            self._errors.append(f"{type(error).__name__}: {error}")
+        finally:
+            self._close_record()
+
+    def _close_record(self) -> None:
+        if self._record is not None:
+            self._record.close()
+            self._record = None
 
     def _turn(self) -> None:
         if self._record is None:
