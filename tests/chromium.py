@@ -1,13 +1,10 @@
-"""One headless Chromium, and the product served to it by threads of this process."""
+"""One headless Chromium."""
 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-from wsgiref.types import WSGIApplication
 
 from playwright.sync_api import Browser, sync_playwright
 
@@ -24,30 +21,6 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-
-
-@contextmanager
-def served() -> Iterator[str]:
-    """The product's address on a free loopback port, once Django is set up."""
-    from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
-    from django.core.wsgi import get_wsgi_application
-
-    class Quiet(WSGIRequestHandler):
-        def log_message(self, format: str, *args: Any) -> None:
-            """Requests are not printed."""
-
-    server = ThreadedWSGIServer(("127.0.0.1", 0), Quiet)
-    server.daemon_threads = True
-    application: WSGIApplication = get_wsgi_application()
-    server.set_app(application)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests import chromium as headless
+from tests.live import served
 
 REFUSAL = re.compile(r"(?:the server responded with a status of|Response Status Error Code) (\d+)")
 OFFLINE = re.compile(r"net::ERR_CONNECTION_REFUSED|^htmx:(?:sendError|afterRequest)\b")
@@ -24,7 +25,7 @@ OFFLINE = re.compile(r"net::ERR_CONNECTION_REFUSED|^htmx:(?:sendError|afterReque
 @pytest.fixture(scope="session")
 def server(django_db_setup: None) -> Iterator[str]:
     """The product's address, served by threads of this process on a free loopback port."""
-    with headless.served() as address:
+    with served() as address:
         yield address
 
 

@@ -9,35 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx2 as httpx
-from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
-from django.core.wsgi import get_wsgi_application
 from resumeapp_client import Client, Worker, Workflow
 
 from ledger.services import targets
 from ledger.services.targets import TargetSpec
 from tests.sandbox.process import Sandbox
 from tests.world import World
-
-
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not printed."""
-
-
-@contextmanager
-def served() -> Iterator[str]:
-    """The product's address, served by threads of this process, so that the record's clock is the test's."""
-    server = ThreadedWSGIServer(("127.0.0.1", 0), _Quiet)
-    server.daemon_threads = True
-    server.set_app(get_wsgi_application())
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 class Wire(httpx.BaseTransport):

@@ -29,9 +29,10 @@ from ledger.services.packets import Packet
 from tests.clock import Clock
 from tests.conventions.sources import ROOT
 from tests.documents import STATE
+from tests.live import served
 from tests.patience import until
 from tests.sandbox.process import Caller, Sandbox
-from tests.scenarios.agents import Wire, keep_notes, rows, served, worker
+from tests.scenarios.agents import Wire, keep_notes, rows, worker
 from tests.scenarios.tasks import Task, note
 from tests.world import World
 

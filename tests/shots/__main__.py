@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests import chromium
+from tests.live import served
 from tests.shots import sheet, stage
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     options.to.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    with stage.database(), chromium.served() as address:
+    with stage.database(), served() as address:
         from tests.clock import moved_clock
         from tests.shop import open_shop
 
