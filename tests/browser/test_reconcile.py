@@ -24,6 +24,15 @@ def at(world: World, effect: Effect) -> str:
     return reverse("effect", args=[world.tenant.slug, effect.pk])
 
 
+COVERED = """() => {
+  const cards = [...document.querySelectorAll("main .card")].map((card) => [card, card.getBoundingClientRect()]);
+  const over = ([a, x], [b, y]) => !a.contains(b) && !b.contains(a)
+    && x.left < y.right - 1 && y.left < x.right - 1 && x.top < y.bottom - 1 && y.top < x.bottom - 1;
+  return cards.flatMap((one, n) => cards.slice(n + 1).filter((other) => over(one, other)).map(([card]) => card.innerText.slice(0, 40)));
+}"""
+"""The cards of a page that lie over another one."""
+
+
 @pytest.mark.parametrize("width", [360, 1440])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_queue_effect_and_handoff_are_accessible_and_fit_their_window(
@@ -42,6 +51,7 @@ def test_queue_effect_and_handoff_are_accessible_and_fit_their_window(
     ):
         page.goto(reverse(name, args=[world.tenant.slug, *args]))
         accessible(page)
+        assert page.evaluate(COVERED) == [], "a card lies over another one"
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["htmx", "plain"])
