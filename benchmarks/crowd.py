@@ -18,7 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from benchmarks import processes
 from benchmarks.acts import STRUCTURED, Item, claim_body, event_body, expect, requests_of
 from benchmarks.figures import Figure, percentile
-from benchmarks.loader import Copies, golden, load
+from benchmarks.loader import Copies, golden, load, reckon
 from benchmarks.scene import WORKFLOW, Scene, Seat
 from benchmarks.wire import Inside, Wire
 from benchmarks.worker import WAIT, work
@@ -101,8 +101,7 @@ def measure(
     waiting = load(waits, count, shift=lambda number: timedelta(seconds=-number * 0.2))
     took = time.monotonic() - began
     asked = load(asks, ASKED, first=count + 1, shift=lambda number: timedelta(seconds=number))
-    with connection.cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE")
+    reckon("VACUUM ANALYZE")
     if "load" in named:
         rate = yard.measure()
         yield Figure(named["load"], count / took / rate, count / took, note=f"{took:.0f} s")

@@ -12,7 +12,7 @@ from django.db import connection
 
 from benchmarks import processes
 from benchmarks.figures import Figure
-from benchmarks.loader import golden, load
+from benchmarks.loader import golden, load, reckon
 from benchmarks.scene import Scene
 from benchmarks.yard import Yard
 from ledger.services import facts
@@ -34,8 +34,7 @@ def measure(count: int, logs: Path, yard: Yard) -> Iterator[Figure]:
         now = facts.read().now
         due = made.rows["wait_member"][0]["due_at"]
         load(made, count, shift=lambda number: now + HEAD_START - due)
-        with connection.cursor() as cursor:
-            cursor.execute("ANALYZE")
+        reckon()
         rate = yard.measure()
         began = now + HEAD_START
         if facts.read().now >= began:

@@ -15,7 +15,7 @@ from benchmarks import processes
 from benchmarks.acts import VERBS, Acts, Item, Verb
 from benchmarks.clients import Clients, Job, Lap
 from benchmarks.figures import Figure, percentile
-from benchmarks.loader import Golden, golden, load
+from benchmarks.loader import Golden, golden, load, reckon
 from benchmarks.scene import GOLDEN, Scene
 from benchmarks.wire import Inside
 from benchmarks.yard import Yard
@@ -89,8 +89,7 @@ class Rates:
         since = facts.read().now - made.entries[-1]["at"]
         copies = load(made, count, first=self.word, shift=lambda number: since)
         self.word += count
-        with connection.cursor() as cursor:
-            cursor.execute("ANALYZE")
+        reckon()
         return [Item(run_id, word) for run_id, word in zip(copies.ids, copies.words, strict=True)]
 
     def _one(self, rate: Rate, clients: Clients, port: int, pid: int) -> Figure:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -12,15 +13,20 @@ from ledger.domain.authority import Rule
 from ledger.domain.identity import Verb
 from ledger.models import TeamProfile, User, WorkflowType
 from ledger.services import permissions
+from ledger.services.composed import composed_once
 
 
 def groups_of(people: Collection[UUID], workflow_id: UUID, tenant_id: UUID) -> dict[UUID, Groups]:
     """Of these people, those who may approve on the workflow type as of now, each with the teams they are in. At most one read."""
     if not people:
         return {}
+    return _by_person(_approvers(workflow_id, tenant_id, *people), tenant_id)
+
+
+@composed_once
+def _approvers(workflow_id: UUID, tenant_id: UUID, *people: UUID) -> QuerySet[Any, Any]:
     workflow = WorkflowType(pk=workflow_id, tenant_id=tenant_id)
-    allowed = permissions.holders(Verb.APPROVE, workflow).filter(pk__in=people)
-    return _with_teams(allowed, tenant_id)
+    return _with_teams(permissions.holders(Verb.APPROVE, workflow).filter(pk__in=people))
 
 
 def eligible(rules: Sequence[Rule], excluded: Collection[UUID], workflow: WorkflowType) -> dict[UUID, Groups]:
@@ -29,7 +35,7 @@ def eligible(rules: Sequence[Rule], excluded: Collection[UUID], workflow: Workfl
     groups = {rule.group for rule in rules}
     holders = permissions.holders(Verb.APPROVE, workflow).exclude(pk__in=excluded)
     in_teams = holders.filter(groups__team__tenant_id=tenant_id, groups__team__slug__in=groups)
-    return _with_teams(holders.filter(pk__in=in_teams.values("pk")), tenant_id)
+    return _by_person(_with_teams(holders.filter(pk__in=in_teams.values("pk"))), tenant_id)
 
 
 def cannot_be_met(rules: Sequence[Rule], excluded: Collection[UUID], workflow: WorkflowType) -> list[str]:
@@ -44,9 +50,12 @@ def team_names(tenant_id: UUID, slugs: Collection[str]) -> dict[str, str]:
     return dict(rows.values_list("slug", "name"))
 
 
-def _with_teams(people: QuerySet[User], tenant_id: UUID) -> dict[UUID, Groups]:
+def _with_teams(people: QuerySet[User]) -> QuerySet[Any, Any]:
+    return people.values_list("pk", "groups__team__tenant_id", "groups__team__slug")
+
+
+def _by_person(rows: Iterable[tuple[UUID, UUID | None, str]], tenant_id: UUID) -> dict[UUID, Groups]:
     teams: dict[UUID, set[str]] = {}
-    rows = people.values_list("pk", "groups__team__tenant_id", "groups__team__slug")
     for person, of, slug in rows:
         own = teams.setdefault(person, set())
         if of == tenant_id:

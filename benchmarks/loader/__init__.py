@@ -5,7 +5,7 @@ salts; every digest is computed again by the product's own functions, and `verif
 its own ids and salts, every digest must come out as services wrote it.
 """
 
-from benchmarks.loader.copies import Copies, load
+from benchmarks.loader.copies import Copies, load, reckon
 from benchmarks.loader.golden import WORD, Golden, golden
 
-__all__ = ["WORD", "Copies", "Golden", "golden", "load"]
+__all__ = ["WORD", "Copies", "Golden", "golden", "load", "reckon"]

@@ -125,3 +125,11 @@ def _with_contents(
 
 def _copy(record: str, columns: Sequence[str]) -> str:
     return f"COPY {tables()[record].name} ({', '.join(columns)}) FROM STDIN"
+
+
+def reckon(statement: str = "ANALYZE") -> None:
+    """Let the planner know what was loaded. It takes as long as it needs, as when the server does it by itself."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = 0")
+        cursor.execute(statement)
+        cursor.execute("RESET statement_timeout")

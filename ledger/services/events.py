@@ -220,8 +220,8 @@ def early_parts(run_id: UUID) -> dict[str, Part]:
     )
     first = f"FROM ({meetings}) f ORDER BY f.ordinal, f.received_at, f.event_id LIMIT 1"
     return {
-        "early_member": Part("wait_member", f"t.id = (SELECT f.member_id {first})", (run_id,) * 2, many=True),
-        "early_event": Part("event", f"t.id = (SELECT f.event_id {first})", (run_id,) * 2, many=True),
+        "early_member": Part("wait_member", f"t.id = (SELECT f.member_id {first})", (run_id,) * 2),
+        "early_event": Part("event", f"t.id = (SELECT f.event_id {first})", (run_id,) * 2),
     }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any, TypeVar, get_type_hints
 from uuid import UUID
@@ -127,20 +127,22 @@ def read_each(anchor: Anchor, key: str, parts: Mapping[str, Part], **beside: Par
 
 
 def _pieces(parts: Mapping[str, Part]) -> tuple[list[str], list[Any]]:
-    return [_json(part) for part in parts.values()], list(chain.from_iterable(part.params for part in parts.values()))
+    texts = [_json(part.table, part.where, part.many, part.order, part.limit, part.own) for part in parts.values()]
+    return texts, list(chain.from_iterable(part.params for part in parts.values()))
 
 
-def _json(part: Part) -> str:
+@lru_cache(maxsize=1024)
+def _json(table: str, where: str, many: bool, order: str, limit: int | None, own: str) -> str:
     """A part as one JSON value, null for no rows."""
-    if part.own:
-        return f"row_to_json({part.own})"
-    order = f" ORDER BY {part.order}" if part.order else ""
-    among = f"FROM {tables()[part.table].name} t WHERE {part.where}"
-    if not part.many:
-        return f"(SELECT row_to_json(t) {among}{order} LIMIT 1)"
-    if part.limit is not None:
-        return f"(SELECT json_agg(q) FROM (SELECT t.* {among}{order} LIMIT {part.limit}) q)"
-    return f"(SELECT json_agg(t{order}) {among})"
+    if own:
+        return f"row_to_json({own})"
+    sort = f" ORDER BY {order}" if order else ""
+    among = f"FROM {tables()[table].name} t WHERE {where}"
+    if not many:
+        return f"(SELECT row_to_json(t) {among}{sort} LIMIT 1)"
+    if limit is not None:
+        return f"(SELECT json_agg(q) FROM (SELECT t.* {among}{sort} LIMIT {limit}) q)"
+    return f"(SELECT json_agg(t{sort}) {among})"
 
 
 def _document(pieces: Sequence[str], params: Sequence[Any], anchor: Anchor | None = None) -> Any:

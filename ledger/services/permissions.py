@@ -6,6 +6,8 @@ covers its workflow types. Only active people with an active membership have any
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -23,14 +25,26 @@ from ledger.models import (
     WorkflowType,
     WorkflowUserPermission,
 )
+from ledger.services.composed import composed_once
 
 
 def can(user: User | UUID, verb: Verb, where: WorkflowType | Tenant) -> bool:
     """May this person do it there, as of now? What the caller has cached of the person counts for nothing."""
-    if isinstance(where, Tenant):
-        allowed = Tenant.objects.filter(pk=where.pk).filter(_member(user, "pk"), _in_tenant(user, verb, "pk"))
-        return allowed.exists()
-    return visible(user, verb).filter(pk=where.pk).exists()
+    return bool(_able(verb, isinstance(where, Tenant))(_id(user), where.pk))
+
+
+@cache
+def _able(verb: Verb, in_tenant: bool) -> Callable[[UUID, UUID], list[Any]]:
+    """Whether a person may do this in a tenant, or on a workflow type: a row, or none."""
+
+    @composed_once
+    def able(user_id: UUID, where_id: UUID) -> QuerySet[Any, Any]:
+        if not in_tenant:
+            return visible(user_id, verb).filter(pk=where_id).values_list("pk")
+        allowed = Tenant.objects.filter(pk=where_id).filter(_member(user_id, "pk"), _in_tenant(user_id, verb, "pk"))
+        return allowed.values_list("pk")
+
+    return able
 
 
 def visible(user: User | UUID, verb: Verb) -> TenantQuerySet:
@@ -64,7 +78,12 @@ def holders(verb: Verb, workflow: WorkflowType) -> QuerySet[User]:
 
 def member(user: User | UUID, tenant_id: UUID) -> bool:
     """Is this an active person with an active membership, as of now?"""
-    return Tenant.objects.filter(pk=tenant_id).filter(_member(user, "pk")).exists()
+    return bool(_members(_id(user), tenant_id))
+
+
+@composed_once
+def _members(user_id: UUID, tenant_id: UUID) -> QuerySet[Any, Any]:
+    return Tenant.objects.filter(pk=tenant_id).filter(_member(user_id, "pk")).values_list("pk")
 
 
 def entered(user: User | UUID, slug: str) -> Tenant | None:

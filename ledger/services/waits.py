@@ -66,13 +66,17 @@ def look_after_open(run_id: UUID) -> bool:
     The other side does the same after its own commit, so whichever is second finds both; the sweep covers a death in between.
     """
     for _ in range(waits.MAX_MEMBERS):
-        view = run_view(run_id, None, **events.early_parts(run_id))
-        early = list(zip(view.extras["early_member"], view.extras["early_event"], strict=True))
-        if not early:
-            break
-        for member, event in early:
-            events.deliver(run_id, member["id"], event["id"], view)
-    return expire_due(run_id, view)
+        read = facts.read(
+            wait=Part("wait_set", "t.run_id = %s AND t.state = 'open'", (run_id,)), **events.early_parts(run_id)
+        )
+        wait, member, event = (read.row(name) for name in ("wait", "early_member", "early_event"))
+        if wait is None:
+            return False
+        if member is None or event is None:
+            return wait["due_at"] <= read.now and expire_due(run_id)
+        if events.deliver(run_id, member["id"], event["id"]) and wait["mode"] == waits.SetMode.ANY:
+            return False
+    return expire_due(run_id)
 
 
 @writes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -105,7 +105,7 @@ def open_set(
     for member in members:
         if closing and member.state is MemberState.OPEN:
             member = replace(member, state=MemberState.CLOSED)
-        draft.insert("wait_member", run_id=view.run.id, **asdict(member))
+        draft.insert("wait_member", run_id=view.run.id, **member.columns())
     if closing:
         runs.to_status(draft, view, "wait_closed")
         wakes.queue(draft, view, f"wait_{state}")
