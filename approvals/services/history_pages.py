@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Subquery
 from django.urls import reverse
 from django.utils.dateparse import parse_date
 
@@ -83,7 +83,7 @@ def readable(user: User, tenant: Tenant) -> bool:
 def history(user: User, tenant: Tenant, asked: Filter) -> History:
     """A page of the history. Raises LedgerError `forbidden` without the right to audit, `invalid` for a filter that can't be read."""
     rows, whole = _audited(user, tenant)
-    found = list(_narrowed(tenant, rows, asked).order_by("-at", "-id")[: SHOWN + 1])
+    found = list(_narrowed(tenant, rows, asked)[: SHOWN + 1])
     more, found = len(found) > SHOWN, found[:SHOWN]
     ids = {row.stream_id for row in found if row.kind == "run"}
     tasks = dict(Run.objects.of(tenant).filter(pk__in=ids).values_list("pk", "task"))
@@ -115,7 +115,7 @@ def history(user: User, tenant: Tenant, asked: Filter) -> History:
 def moved(user: User, tenant: Tenant, asked: Filter, at: datetime) -> Moved:
     """How many entries of this search came after a moment. Raises LedgerError as `history` does."""
     rows, _ = _audited(user, tenant)
-    return newer.since(_narrowed(tenant, rows, asked), "at", at)
+    return newer.since(_narrowed(tenant, rows, asked, at), "at", at)
 
 
 def _audited(user: User, tenant: Tenant) -> tuple[QuerySet[JournalEntry], bool]:
@@ -134,7 +134,25 @@ def _audited(user: User, tenant: Tenant) -> tuple[QuerySet[JournalEntry], bool]:
     return rows, whole
 
 
-def _narrowed(tenant: Tenant, rows: QuerySet[JournalEntry], asked: Filter) -> QuerySet[JournalEntry]:
+def _narrowed(
+    tenant: Tenant, rows: QuerySet[JournalEntry], asked: Filter, after: datetime | None = None
+) -> QuerySet[JournalEntry]:
+    """The entries that a search asks for, those after a moment where one is given, newest first, by an index that brings them in this order."""
+    at, entry, when = "at", "id", Q()
+    if asked.target:
+        target = Target.objects.of(tenant).filter(name=asked.target).values("pk")[:1]
+        at, entry, when = "about__at", "about__entry_id", Q(about__target_id=Subquery(target))
+    if after is not None:
+        when &= Q((f"{at}__gt", after))
+    if asked.since:
+        when &= Q((f"{at}__gte", _day(asked.since, time.min)))
+    if asked.until:
+        when &= Q((f"{at}__lte", _day(asked.until, time.max)))
+    if asked.before:
+        moment, last = _place(asked.before)
+        when &= (Q((f"{at}__lt", moment)) | Q((f"{entry}__lt", last))) & Q((f"{at}__lte", moment))
+    # Together, so that all of it is asked of one and the same row where the target's own rows are gone through.
+    rows = rows.filter(when).order_by(f"-{at}", f"-{entry}")
     if asked.actor:
         system = [f"system:{name}" for name in actors.SYSTEM]
         rows = rows.filter(actor__in=system) if asked.actor == "system:" else rows.filter(actor=asked.actor)
@@ -142,16 +160,6 @@ def _narrowed(tenant: Tenant, rows: QuerySet[JournalEntry], asked: Filter) -> Qu
         rows = rows.filter(verb=asked.verb)
     if asked.run:
         rows = rows.filter(stream_id=_run(asked.run))
-    if asked.target:
-        calling = Effect.objects.of(tenant).filter(target__name=asked.target)
-        rows = rows.filter(kind="run", stream_id__in=calling.values("run_id"))
-    if asked.since:
-        rows = rows.filter(at__gte=_day(asked.since, time.min))
-    if asked.until:
-        rows = rows.filter(at__lte=_day(asked.until, time.max))
-    if asked.before:
-        at, entry = _place(asked.before)
-        rows = rows.filter(Q(at__lt=at) | Q(id__lt=entry), at__lte=at)
     return rows
 
 

@@ -56,7 +56,7 @@ def load(golden: Golden, count: int, *, first: int = 1, shift: Shift = together)
             rendered = sheets.render(batch)
             if under_way is not None:
                 under_way.result()
-            under_way = beside.submit(_take, taking, rendered)
+            under_way = beside.submit(_take, taking, rendered, golden.about, [stamp.run_id for stamp in batch])
         if under_way is not None:
             under_way.result()
     return Copies(ids, words)
@@ -74,11 +74,21 @@ def _batches(stamps: Iterable[Stamp]) -> Iterator[list[Stamp]]:
         yield batch
 
 
-def _take(taking: psycopg.Connection, rendered: list[tuple[str, str]]) -> None:
+ABOUT = (
+    "INSERT INTO ledger_entry_target (tenant_id, target_id, at, entry_id) SELECT e.tenant_id, v.target_id, e.at, e.id FROM ledger_journal_entry e"
+    " JOIN unnest(%s::bigint[], %s::uuid[]) v(seq, target_id) ON v.seq = e.seq WHERE e.stream_id = ANY(%s)"
+)
+
+
+def _take(
+    taking: psycopg.Connection, rendered: list[tuple[str, str]], about: Sequence[tuple[int, UUID]], ids: list[UUID]
+) -> None:
     with taking.transaction(), taking.cursor() as cursor:
         for statement, text in rendered:
             with cursor.copy(statement) as copy:
                 copy.write(text)
+        if about:
+            cursor.execute(ABOUT, [[seq for seq, _ in about], [target for _, target in about], ids])
 
 
 class Sheets:

@@ -12,6 +12,7 @@ from uuid import UUID
 import orjson
 
 from ledger.domain.canonical import canonical, commit, parse_time, plain, rfc3339
+from ledger.models import EntryTarget
 from ledger.models.tables import Table, tables
 from ledger.services import facts, verify
 from ledger.services.facts import Part, Row
@@ -37,6 +38,8 @@ class Golden:
     slots: Mapping[str, str]
     texts: Sequence[bytes]
     """The canonical bytes of every value that entries hold as a commitment only."""
+    about: Sequence[tuple[int, UUID]]
+    """Which entry is about which target, by its sequence."""
 
     @property
     def salt(self) -> bytes:
@@ -80,7 +83,13 @@ def golden(run_id: UUID) -> Golden:
         times=times,
         slots=_slots(ids, times, rows, bodies, entries) | _salted(rows["run_head"][0]["salt"], texts),
         texts=texts,
+        about=_about(rows["run"][0]["tenant_id"], run_id),
     )
+
+
+def _about(tenant_id: UUID, run_id: UUID) -> Sequence[tuple[int, UUID]]:
+    rows = EntryTarget.objects.of(tenant_id).filter(entry__stream_id=run_id)
+    return list(rows.order_by("entry__seq").values_list("entry__seq", "target_id"))
 
 
 def of_runs() -> list[Table]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,10 @@ from ledger.domain.change import Change, Kind
 
 FORMAT = 1
 GENESIS = bytes(32)
+ABOUT = frozenset({"effect", "observation"})
+"""Tables whose new rows name their target."""
+CALLS = frozenset({"permit", "effect_report"})
+"""Tables whose new rows name their effect."""
 HEAD_TABLE = {Kind.RUN: "run_head", Kind.TENANT: "tenant_head"}
 
 
@@ -99,6 +103,42 @@ def _line(object_: str, machine: str | None, read: Mapping[str, Any] | None, fie
     if machine in fields:
         line["to"] = fields[machine]
     return line
+
+
+def written(change: Change) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
+    """Table, key and columns of each row that a change inserts or moves."""
+    for insert in change.inserts:
+        yield insert.table, row_key(insert.table, insert.row), insert.row
+    for move in change.moves:
+        yield move.table, move.key, move.set
+
+
+def told(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
+    """The same of an entry that `parsed` answered: ids are texts."""
+    for line in document["changes"]:
+        table, _, key = line["object"].partition(":")
+        yield table, key, line["fields"]
+
+
+def concerned(rows: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> tuple[set[Any], set[Any]]:
+    """The targets that an entry is about, by what its rows say of them: those it names, and the older effects whose targets it is about.
+
+    About a target is what registers it, what is proposed, permitted, reported or found out of a call there, and what was observed there.
+    """
+    targets: set[Any] = set()
+    effects: set[Any] = set()
+    proposed: set[Any] = set()
+    for table, key, fields in rows:
+        if table == "target":
+            targets.add(key)
+        elif table in ABOUT and "target_id" in fields:
+            targets.add(fields["target_id"])
+            proposed.add(key)
+        elif table == "effect":
+            effects.add(key)
+        elif table in CALLS:
+            effects.add(fields["effect_id"])
+    return targets, effects - proposed
 
 
 def link(previous: bytes, content: bytes) -> bytes:

@@ -15,7 +15,7 @@ from ledger.models.identity import (
     User,
     Worker,
 )
-from ledger.models.journal import JournalEntry
+from ledger.models.journal import EntryTarget, JournalEntry
 from ledger.models.permissions import (
     TenantGroupPermission,
     TenantUserPermission,
@@ -29,8 +29,8 @@ from ledger.models.waits import Event, EventDelivery, WaitMember, WaitSet
 from ledger.models.wakes import Decision, Wake, WakeCheck
 
 __all__ = [
-    "Agent", "ApiKey", "Body", "Checkpoint", "Clearance", "Decision", "Effect", "EffectReport", "Event", "EventDelivery", "Grant", "Handoff",
-    "Heartbeat", "JournalEntry", "Lease", "Membership", "Observation", "Permit", "PolicyVersion", "Record", "Run", "RunHead", "Target",
+    "Agent", "ApiKey", "Body", "Checkpoint", "Clearance", "Decision", "Effect", "EffectReport", "EntryTarget", "Event", "EventDelivery", "Grant",
+    "Handoff", "Heartbeat", "JournalEntry", "Lease", "Membership", "Observation", "Permit", "PolicyVersion", "Record", "Run", "RunHead", "Target",
     "TeamProfile", "Tenant", "TenantGroupPermission", "TenantHead", "TenantModel", "TenantQuerySet", "TenantUserPermission", "TransitionInstance",
     "Unscoped", "User", "Verification", "VerifiedChain", "WaitMember", "WaitSet", "Wake", "WakeCheck", "Worker", "WorkflowGroupPermission",
     "WorkflowType", "WorkflowUserPermission", "WorkflowVersion",

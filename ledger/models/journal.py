@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from ledger.domain.change import Kind
-from ledger.models.base import Record, within
+from ledger.models.base import Record, TenantModel, within
 
 
 class JournalEntry(Record):
@@ -35,3 +35,15 @@ class JournalEntry(Record):
             models.Index(fields=["tenant", "actor", "-at", "-id"], name="journal_by_actor"),
             models.Index(fields=["tenant", "verb", "-at", "-id"], name="journal_by_verb"),
         ]
+
+
+class EntryTarget(TenantModel):
+    """Which targets an entry is about, for searching: beside the record, written with the entry, and made anew from the entries at any time."""
+
+    pk = models.CompositePrimaryKey("target_id", "at", "entry_id")
+    target = models.ForeignKey("ledger.Target", models.PROTECT, related_name="+", db_constraint=False, db_index=False)
+    at = models.DateTimeField()
+    entry = models.ForeignKey(JournalEntry, models.PROTECT, related_name="about", db_constraint=False, db_index=False)
+
+    class Meta(TenantModel.Meta):
+        db_table = "ledger_entry_target"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -30,6 +30,8 @@ F = TypeVar("F")
 A = TypeVar("A")
 TRIES = 12
 MOVED_SQLSTATE = "LM001"
+_ABOUT = "ledger_entry_target (tenant_id, target_id, at, entry_id) SELECT entry.tenant_id, t.id, entry.at, entry.id"
+_TARGETS = "SELECT e.target_id FROM ledger_effect e WHERE e.id = ANY(%s::uuid[])"
 
 
 def settle(
@@ -116,6 +118,7 @@ class _Shape(NamedTuple):
     inserts: tuple[tuple[str, int], ...]
     moves: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
     head: tuple[str, ...]
+    about: bool
 
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -137,6 +140,7 @@ def _shape(change: Change, rows: Rows) -> _Shape:
         tuple([(record, len(each)) for record, each in rows.items()]),
         tuple([(move.table, tuple(move.set), tuple(move.expect)) for move in change.moves]),
         tuple(change.head),
+        any(journal.concerned(journal.written(change))),
     )
 
 
@@ -201,6 +205,9 @@ def _params(change: Change, content: bytes, rows: Rows) -> list[Any]:
         params += [*table.bound(move.set), move.key.hex, *table.bound(move.expect)]
     params += [tenant, str(stream.kind), key, str(change.expect_seq + 1), change.at.isoformat()]
     params += [change.actor, change.verb, content]
+    about = journal.concerned(journal.written(change))
+    if any(about):
+        params += [_array(each) for each in about]
     if stream.kind is not Kind.EVENT:
         head = known[journal.HEAD_TABLE[stream.kind]]
         if change.expect_seq:
@@ -208,6 +215,10 @@ def _params(change: Change, content: bytes, rows: Rows) -> list[Any]:
         else:
             params += head.bound_row(_opened(change, journal.link(journal.GENESIS, content)))
     return params
+
+
+def _array(ids: Iterable[UUID]) -> str:
+    return f"{{{','.join([each.hex for each in ids])}}}"
 
 
 @lru_cache(maxsize=256)
@@ -228,8 +239,12 @@ def _text(shape: _Shape, number: int | None = None, *, waits: bool = True) -> tu
     pieces.append(
         f"entry{tag} AS (INSERT INTO ledger_journal_entry (tenant_id, kind, stream_id, seq, at, actor, verb, content, digest)"
         " SELECT %s::uuid, %s::text, %s::uuid, %s::bigint, %s::timestamptz, %s::text, %s::text, n.content, sha256(ok.head_digest || n.content)"
-        f" FROM ok{tag} ok, (VALUES (%s::bytea)) n(content) RETURNING digest)"
+        f" FROM ok{tag} ok, (VALUES (%s::bytea)) n(content) RETURNING tenant_id, id, at, digest)"
     )
+    if shape.about:
+        pieces.append(
+            f"about{tag} AS (INSERT INTO {_ABOUT} FROM entry{tag} entry, (SELECT unnest(%s::uuid[]) UNION {_TARGETS}) t(id))"
+        )
     pieces += _head(shape, tag)
     missed = " + ".join(f"(SELECT count(*) FROM {name})" for name in moved) or "0"
     return ", ".join(pieces), (
@@ -311,6 +326,7 @@ def _apply_sqlite(change: Change, content: bytes) -> Written:
             else:
                 _sqlite_insert(cursor, table, _opened(change, digest))
         _sqlite_entry(cursor, change, content, digest)
+        _sqlite_about(cursor, change, cursor.lastrowid)
     return Written(change.expect_seq + 1, digest, clock)
 
 
@@ -375,3 +391,14 @@ def _sqlite_entry(cursor: Any, change: Change, content: bytes, digest: bytes) ->
         f"INSERT INTO {table.name} ({', '.join(row)}) VALUES ({', '.join(['%s'] * len(row))})",
         [table.columns[name].to_sqlite(value) for name, value in row.items()],
     )
+
+
+def _sqlite_about(cursor: Any, change: Change, entry_id: int) -> None:
+    named, effects = journal.concerned(journal.written(change))
+    for ids, table, column in ((named, "target", "id"), (effects, "effect", "target_id")):
+        for each in ids:
+            cursor.execute(
+                f"INSERT OR IGNORE INTO {_ABOUT} FROM ledger_journal_entry entry, (SELECT {column} AS id FROM ledger_{table} WHERE id = %s) t"
+                " WHERE entry.id = %s",
+                [each.hex, entry_id],
+            )

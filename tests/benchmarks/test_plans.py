@@ -77,6 +77,12 @@ PAGES: dict[str, Act] = {
     "history": lambda crowd: _history(crowd),
     "history by verb": lambda crowd: _history(crowd, verb="policy.publish"),
     "history by actor": lambda crowd: _history(crowd, actor="person:nobody"),
+    "history by target": lambda crowd: _history(crowd, target="payments"),
+    "history by a target that nobody calls": lambda crowd: _history(crowd, target="idle"),
+    "history by target and time": lambda crowd: _history(crowd, target="payments", until="2100-01-01"),
+    "what is newer in the history of a target": lambda crowd: history_pages.moved(
+        crowd.person, crowd.tenant, history_pages.Filter(target="payments"), facts.read().now
+    ),
     "history by run": lambda crowd: _history(crowd, run=str(crowd.waiting.ids[9])),
     "runs of the API": lambda crowd: reads.runs(crowd.caller, RunFilter(), "", 50),
     "runs of the API by status": lambda crowd: reads.runs(crowd.caller, RunFilter(status="completed"), "", 50),

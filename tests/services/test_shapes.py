@@ -46,6 +46,10 @@ CHANGES = {
     "by tenant": _change(tenant_seq=7),
     "by time": _change(not_after=NOW),
     "two rows": _change(inserts=(_wake(), _wake())),
+    "about a target": _change(
+        inserts=(Insert("observation", {"id": uuid4(), "run_id": uuid4(), "target_id": uuid4()}),)
+    ),
+    "of the same table, about none": _change(inserts=(Insert("observation", {"id": uuid4(), "run_id": uuid4()}),)),
     "another table": _change(inserts=(Insert("lease", {"run_id": uuid4()}),)),
     "no rows": _change(inserts=()),
     "other columns": _change(moves=(_move(state="checking", attempt=1),)),

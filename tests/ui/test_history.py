@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
 from approvals.services import actors, history_pages
 from approvals.services.history_pages import Filter
-from ledger.models import JournalEntry
+from ledger.domain.commits import Next, NextKind
+from ledger.domain.effects import LookAnswer, ProposalSpec
+from ledger.domain.identity import Verb
+from ledger.models import EntryTarget, JournalEntry
+from ledger.services import identity
 from tests.clock import Clock
 from tests.conventions import sources
 from tests.tamper import run_sql, triggers_off
 from tests.ui.asking import client_of
-from tests.ui.scenes import called, completed, lost
+from tests.ui.scenes import answered, called, completed, lost
 from tests.world import World
 
 
@@ -26,13 +33,81 @@ def rows(world: World, **query: str) -> int:
     return page.count("<tr data-row>")
 
 
-def test_a_target_finds_the_entries_of_the_runs_that_call_it(world: World) -> None:
-    _, effect = called(world)
+def about(world: World, name: str) -> list[str]:
+    """The verbs of the entries that a search for a target finds, oldest first."""
+    found = history_pages.history(world.dora, world.tenant, Filter(target=name))
+    return [line.verb for line in reversed(found.lines)]
+
+
+def test_a_target_finds_what_was_proposed_called_and_found_out_there_and_its_registration(
+    world: World, clock: Clock
+) -> None:
+    effect = lost(world, clock)
+    answered(effect, LookAnswer.CANNOT_TELL, clock.now())
     completed(world)
-    assert rows(world, target="payments", verb="run.start") == 1
-    assert rows(world, target="wires") == 0 and rows(world, target="nothing") == 0
-    entries = JournalEntry.objects.of(world.tenant).filter(stream_id=effect.run_id).count()
-    assert rows(world, target="payments") == entries
+    assert about(world, "payments") == [
+        "target.register",
+        "checkpoint.commit",
+        "effect.permit",
+        "lease.lapse",
+        "effect.look",
+    ]
+    assert about(world, "wires") == ["target.register"]
+    assert rows(world, target="payments", verb="run.start") == 0
+
+
+def test_an_entry_about_two_targets_is_found_by_both(world: World) -> None:
+    packet = world.claimed_run()
+    propose = (ProposalSpec("a", "notes.add", "notes", "", b"{}"), ProposalSpec("b", "wires.send", "wires", "", b"{}"))
+    world.commit(packet, Next(NextKind.GO_ON, "think"), propose=propose)
+    for name in ("notes", "wires"):
+        assert about(world, name) == ["target.register", "checkpoint.commit"]
+    assert about(world, "payments") == ["target.register"]
+
+
+def test_a_target_is_found_by_its_own_tenant_alone(world: World) -> None:
+    other = World()
+    called(other)
+    assert about(world, "payments") == ["target.register"]
+    assert rows(world, target="nowhere") == 0
+
+
+def test_who_audits_one_workflow_finds_its_entries_about_a_target_and_no_registration(world: World) -> None:
+    called(world)
+    identity.grant_permission(world.admin, world.charlie, Verb.AUDIT, world.workflow)
+    found = history_pages.history(world.charlie, world.tenant, Filter(target="payments"))
+    assert [line.verb for line in found.lines] == ["effect.permit", "checkpoint.commit"]
+
+
+def test_a_target_narrows_together_with_every_other_filter(world: World) -> None:
+    _, effect = called(world)
+    today = timezone.now().date().isoformat()
+    assert rows(world, target="payments", run=str(effect.run_id), since=today, until=today) == 2
+    assert rows(world, target="payments", verb="effect.permit", actor=world.caller.actor) == 1
+    assert rows(world, target="payments", until="2020-01-01") == rows(world, target="payments", since="2030-01-01") == 0
+
+
+def test_where_nothing_matches_the_page_says_what_a_target_finds(world: World) -> None:
+    query = {"target": "wires", "verb": "run.start"}
+    page = client_of(world.dora).get(reverse("history", args=[world.tenant.slug]), query).content.decode()
+    assert "Nothing matches" in page and "what was proposed, allowed, answered" in page
+    assert (
+        "what was proposed, allowed, answered"
+        not in client_of(world.dora).get(reverse("history", args=[world.tenant.slug])).content.decode()
+    )
+
+
+def test_what_the_writer_notes_of_targets_is_what_the_entries_say_and_can_be_made_anew(
+    world: World, clock: Clock
+) -> None:
+    effect = lost(world, clock)
+    answered(effect, LookAnswer.CANNOT_TELL, clock.now())
+    noted = set(EntryTarget.objects.across_tenants().values_list("tenant_id", "target_id", "at", "entry_id"))
+    assert sum(tenant == world.tenant.pk for tenant, *_ in noted) == 7
+    EntryTarget.objects.across_tenants().delete()
+    with connection.schema_editor() as editor:
+        import_module("ledger.migrations.0016_entry_targets").read_entries(apps, editor)
+    assert set(EntryTarget.objects.across_tenants().values_list("tenant_id", "target_id", "at", "entry_id")) == noted
 
 
 def test_filters_stay_in_the_addresses_of_the_pages(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +119,7 @@ def test_filters_stay_in_the_addresses_of_the_pages(world: World, monkeypatch: p
     following = re.search(r'href="(\?[^"]*)" rel="next"', page)
     assert following and "target=payments" in following[1]
     second = client.get(here + following[1].replace("&amp;", "&")).content.decode()
-    assert second.count("<tr data-row>") == 2 and 'href="?target=payments"' in second
+    assert second.count("<tr data-row>") == 1 and 'href="?target=payments"' in second
     assert "<option selected>payments</option>" in second
 
 
@@ -119,10 +194,12 @@ def test_no_search_counts_the_table_or_sorts_it(world: World) -> None:
         Filter(verb="run.start"),
         Filter(since="2020-01-01", until="2030-01-01"),
         Filter(before="2030-01-01T00:00:00+00:00~9"),
+        Filter(target="payments", since="2020-01-01", before="2030-01-01T00:00:00+00:00~9"),
     )
     for each in asked:
         found = history_pages._narrowed(world.tenant, JournalEntry.objects.of(world.tenant), each)
-        page = found.order_by("-at", "-id")[:51]
+        page = found[:51]
+        index = "entry_target" if each.target else "journal_"
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
                 cursor.execute("SET enable_seqscan = off")
@@ -132,7 +209,7 @@ def test_no_search_counts_the_table_or_sorts_it(world: World) -> None:
                 finally:
                     cursor.execute("RESET enable_seqscan")
                     cursor.execute("RESET enable_bitmapscan")
-            assert "Sort" not in plan and "journal_" in plan, (each, plan)
+            assert "Sort" not in plan and index in plan, (each, plan)
         else:
             plan = page.explain()
-            assert "journal_" in plan and "TEMP B-TREE" not in plan, (each, plan)
+            assert index in plan and "TEMP B-TREE" not in plan, (each, plan)
