@@ -28,13 +28,13 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "clearance.stale": ("Its clearance was too old", "changed"),
     "effect.propose": ("“{effect}” proposed at {target}", "proposed"),
     "effect.permit": ("Call “{effect}” to {target} allowed, attempt {attempt}", "in_flight"),
-    "effect.settle": ("“{effect}” reported", "committed"),
+    "effect.settle": ("“{effect}” reported: {reported}", "committed"),
     "effect.withdraw": ("“{effect}” withdrawn", "withdrawn"),
-    "effect.accept": ("Outcome of “{effect}” taken over", "accepted"),
+    "effect.accept": ("The agent took in the outcome of “{effect}”", "accepted"),
     "effect.lapse": ("Outcome of “{effect}” became unknown", "unknown"),
-    "effect.look": ("Asked {target} about “{effect}”", "reconcile"),
+    "effect.look": ("Asked {target} about “{effect}”: {found}", "reconcile"),
     "effect.refuse": ("Call “{effect}” to {target} not allowed", "denied"),
-    "effect.replay": ("“{effect}” sent again as a question, same key, same bytes", "reconcile"),
+    "effect.replay": ("Asked {target} by sending “{effect}” again, same key, same bytes: {found}", "reconcile"),
     "effect.verdict": ("“{effect}” settled by hand", "reconcile"),
     "event.receive": ("Event received", "met"),
     "event.deliver": ("The event it waited for came", "met"),
@@ -74,7 +74,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "permission.grant": ("Right given", "live"),
     "permission.withdraw": ("Right taken away", "revoked"),
     "policy.publish": ("Policy published", "live"),
-    "target.register": ("Target registered", "open"),
+    "target.register": ("Target “{registered}” registered", "open"),
     "workflow.register": ("Workflow version registered", "open"),
 }
 
@@ -235,8 +235,9 @@ def verb(code: str) -> tuple[str, str]:
 
 
 def cause(code: str) -> str:
-    """Why an effect failed or was withdrawn, in words."""
-    return CAUSES.get(code, words(code))
+    """Why an effect failed or was withdrawn, or why a target couldn’t tell, in words."""
+    status = re.fullmatch(r"http-(\d{3})", code)
+    return f"it answered {status[1]}" if status else CAUSES.get(code, words(code))
 
 
 def withdrawn(code: str) -> str:
@@ -253,5 +254,5 @@ def member_words(member: Any, names: Mapping[Any, str]) -> str:
 
 def tidy(sentence: str) -> str:
     """A sentence without the places that its entry didn't fill."""
-    told = re.sub(r"\s+", " ", EMPTY_QUOTES.sub("", sentence)).strip(" ,")
+    told = re.sub(r"\s+", " ", EMPTY_QUOTES.sub("", sentence)).strip(" ,:")
     return told[:1].upper() + told[1:]

@@ -43,8 +43,9 @@ def _other(check: Checked) -> Phrases:
 
 
 def _integrity(check: Checked) -> Phrases:
-    found = "recomputed, the same" if check.answer == "pass" else words(check.reason)
-    return Phrases("digest of the last checkpoint", found, check.recorded, check.observed)
+    if check.answer == "pass":
+        return Phrases("digest of the last checkpoint", "recomputed, the same")
+    return Phrases("digest of the last checkpoint", words(check.reason), check.recorded, check.observed)
 
 
 def _attempts(check: Checked) -> Phrases:
@@ -106,9 +107,13 @@ def _policy(check: Checked) -> Phrases:
 
 def _grant(check: Checked) -> Phrases:
     if check.reason == "not_needed":
-        return Phrases("no approval needed", "none needed", "", check.observed)
+        return Phrases("no approval needed", "none needed")
     recorded = "approved exactly this" if check.recorded else "no approval"
-    found = "still this, still good" if check.answer == "pass" else GRANTS.get(check.reason, words(check.reason))
+    if check.answer == "pass":
+        return Phrases(recorded, "still this, still good")
+    found = GRANTS.get(check.reason, words(check.reason))
+    if check.recorded == check.observed:
+        return Phrases(recorded, found)
     return Phrases(recorded, found, check.recorded, check.observed)
 
 
@@ -116,7 +121,7 @@ def _target(check: Checked) -> Phrases:
     recorded, recorded_value = _version(check.recorded, "nobody had looked")
     if check.answer == "pass":
         told = "another version, all that matters unchanged" if check.reason == "immaterial" else "unchanged"
-        return Phrases(recorded, told, recorded_value, check.observed)
+        return Phrases(recorded, told, recorded_value, "" if check.observed == check.recorded else check.observed)
     if not check.observed:
         return Phrases(recorded, words(check.reason) or "couldn’t be seen", recorded_value)
     version, *fields = check.observed.split(" /")

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from approvals.labels import CAUSES, DEADLINES, DECISIONS, LOOKS, REPORTS, STANDS, UNASKABLE, closed, tidy, verb
-from ledger.domain.phrases import finding, reason, words
+from approvals.labels import CAUSES, DECISIONS, LOOKS, STANDS, UNASKABLE, cause, closed, tidy, verb
+from ledger.domain.phrases import clause, finding, reason, words
 
 ENDED = frozenset({"completed", "failed", "cancelled"})
 OUTCOMES = ("committed", "failed", "unknown", "withdrawn", "written_off", "in_flight")
+MET = frozenset({"all_met", "any_met"})
+"""How a wait closes whose members came: what came is told already."""
 Names = Callable[[str], str]
 
 
@@ -83,6 +85,9 @@ def _slots(told: Told) -> dict[str, Any]:
         "target": effect.get("target", "") or "its target",
         "transition": checkpoint.get("last_transition") or told.first("run_head").get("transition", ""),
         "attempt": permit.get("attempt", ""),
+        "reported": _reported(told),
+        "registered": told.first("target").get("name", ""),
+        "found": next(_found(told), ""),
         "worker": told.workers.get(str(told.first("lease").get("worker_id", "")), "") or "a worker",
         "decision": DECISIONS.get(kind, words(kind)) if kind else "again",
     }
@@ -139,26 +144,47 @@ def _head(told: Told) -> Iterator[str]:
         yield f"it is to {fields['intent']}"
 
 
+def _reported(told: Told) -> str:
+    """What became of the one effect that an entry reports."""
+    states = [line.fields.get("state", "") for line in told.of("effect")]
+    return words(states[0]) if len(states) == 1 else ""
+
+
 def _effects(told: Told) -> Iterator[str]:
     for line in told.of("effect"):
         name = line.fields.get("name") or told.effects.get(line.key, {}).get("name", "an effect")
         state = line.fields.get("state", "")
         if not line.before and "name" in line.fields:
-            yield f"proposes “{name}”"
+            yield f"proposes “{name}”{_place(told.effects.get(line.key, {}))}"
         elif state and state != line.before:
-            why = line.fields.get("cause", "")
-            yield f"“{name}” is {words(state)}" + (f" ({CAUSES.get(why, words(why))})" if why else "")
+            why = cause(line.fields.get("cause") or "")
+            if told.verb == "effect.settle" and _reported(told):
+                yield from [why] if why else []
+            else:
+                yield f"“{name}” is {words(state)}" + (f" ({why})" if why else "")
         if line.fields.get("disputed"):
             yield f"“{name}” is disputed"
 
 
+def _place(effect: Mapping[str, str]) -> str:
+    """Where an effect acts: its target, and the resource there."""
+    where = ", ".join(part for part in (effect.get("target", ""), effect.get("resource", "")) if part)
+    return f" at {where}" if where else ""
+
+
+def _found(told: Told) -> Iterator[str]:
+    """What a target said when it was asked, or why it wasn't."""
+    for line in told.of("effect_report"):
+        kind, answer, why = (line.fields.get(name) or "" for name in ("kind", "answer", "cause"))
+        if kind in {"lookup", "replay"}:
+            yield CAUSES[why] if why in UNASKABLE else LOOKS.get(answer, words(answer))
+
+
 def _reports(told: Told) -> Iterator[str]:
     for line in told.of("effect_report"):
-        kind, answer = line.fields.get("kind", ""), line.fields.get("answer", "")
-        if kind in {"lookup", "replay"} and line.fields.get("cause") in UNASKABLE:
-            yield CAUSES[line.fields["cause"]]
-        elif kind in {"lookup", "replay"}:
-            yield f"{REPORTS[kind].lower()}: {LOOKS.get(answer, words(answer))}"
+        kind, answer, why = (line.fields.get(name) or "" for name in ("kind", "answer", "cause"))
+        if kind in {"lookup", "replay"} and why and why not in UNASKABLE:
+            yield cause(why)
         elif kind == "late":
             yield f"late report “{words(answer)}”, kept as evidence"
         if line.fields.get("reference"):
@@ -173,6 +199,9 @@ def _lease(told: Told) -> Iterator[str]:
 
 def _permit(told: Told) -> Iterator[str]:
     fields = told.first("permit")
+    resource = told.effects.get(_effect_id(told), {}).get("resource", "")
+    if fields and resource:
+        yield f"on {resource}"
     if fields.get("grant_id"):
         yield "under a person’s approval"
     if fields.get("precondition"):
@@ -181,9 +210,7 @@ def _permit(told: Told) -> Iterator[str]:
 
 def _wait(told: Told) -> Iterator[str]:
     for line in told.of("wait_set"):
-        if "deadline" in line.fields and not line.before:
-            yield f"at its deadline {DEADLINES.get(line.fields.get('on_deadline', ''), 'it wakes')}"
-        elif line.fields.get("cause"):
+        if line.fields.get("cause") and line.before and line.fields["cause"] not in MET:
             yield f"the wait ended: {words(line.fields['cause'])}"
 
 
@@ -200,17 +227,17 @@ def _people(told: Told) -> Iterator[str]:
         state = line.fields.get("state", "")
         if state == "pending" and not line.before:
             yield "a person is asked"
-        elif state and state != line.before:
+        elif state and state != line.before and not told.verb.startswith("request."):
             yield f"the request is {state}"
     for line in told.of("grant"):
         if line.fields.get("state") == "live":
-            yield "approved for one call"
+            yield "for one call"
 
 
 def _handoff(told: Told) -> Iterator[str]:
     for line in told.of("handoff"):
         if line.fields.get("reason"):
-            yield f"handed to a person: {reason(line.fields['reason'])}"
+            yield f"handed to a person: {clause(reason(line.fields['reason']))}"
         elif line.fields.get("escalated_at"):
             yield "nobody closed it in its time"
         elif line.fields.get("outcome"):
@@ -221,10 +248,10 @@ def _handoff(told: Told) -> Iterator[str]:
 _TELLS: tuple[Callable[[Told], Iterator[str]], ...] = (
     _decision,
     _lease,
+    _permit,
     _checkpoint,
     _effects,
     _reports,
-    _permit,
     _wait,
     _people,
     _handoff,

@@ -61,6 +61,8 @@ class Line:
     digest: str
     task: str
     href: str
+    standing: str
+    """What the newest check of its chain says of it; '' where that isn't told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,11 @@ def history(user: User, tenant: Tenant, asked: Filter) -> History:
     ids = {row.stream_id for row in found if row.kind == "run"}
     tasks = dict(Run.objects.of(tenant).filter(pk__in=ids).values_list("pk", "task"))
     effects = {
-        str(pk): {"name": name, "target": target}
-        for pk, name, target in Effect.objects.of(tenant)
+        str(pk): {"name": name, "target": target, "resource": resource}
+        for pk, name, target, resource in Effect.objects.of(tenant)
         .filter(run_id__in=ids)
         .order_by("-proposed_at")
-        .values_list("pk", "name", "target__name")[: SHOWN * 20]
+        .values_list("pk", "name", "target__name", "resource")[: SHOWN * 20]
     }
     asked_for = ApprovalRequest.objects.of(tenant).filter(run_id__in=ids).order_by("-opened_at")
     effects |= {
@@ -101,8 +103,11 @@ def history(user: User, tenant: Tenant, asked: Filter) -> History:
         if str(subject) in effects
     }
     items = timelines.items(tenant, found, effects)
+    standing = verification_pages.standings(tenant, found)
     return History(
-        lines=tuple(_line(tenant, row, item, tasks) for row, item in zip(found, items, strict=True)),
+        lines=tuple(
+            _line(tenant, row, item, tasks, standing.get(row.pk, "")) for row, item in zip(found, items, strict=True)
+        ),
         asked=asked,
         next=f"{found[-1].at.isoformat()}~{found[-1].pk}" if more else "",
         verbs=_verbs(whole),
@@ -191,7 +196,7 @@ def _day(text: str, at: time) -> datetime:
     return datetime.combine(day, at, UTC)
 
 
-def _line(tenant: Tenant, row: JournalEntry, item: Item, tasks: Mapping[UUID, str]) -> Line:
+def _line(tenant: Tenant, row: JournalEntry, item: Item, tasks: Mapping[UUID, str], standing: str) -> Line:
     task = tasks.get(row.stream_id)
     return Line(
         item=item,
@@ -200,13 +205,14 @@ def _line(tenant: Tenant, row: JournalEntry, item: Item, tasks: Mapping[UUID, st
         digest=bytes(row.digest).hex()[:12],
         task=shown(task) if task is not None else "Administration" if row.kind == "tenant" else "Event",
         href=reverse("run", args=[tenant.slug, row.stream_id]) if task is not None else "",
+        standing=standing,
     )
 
 
 def _verbs(whole: bool) -> tuple[tuple[str, str], ...]:
     """What the filter offers, in words; where two read alike their codes tell them apart. Administration is for who may audit the whole."""
     offered = {code: text for code, (text, _) in VERBS.items() if whole or code.partition(".")[0] not in OFFICE}
-    told = {code: re.sub(r"“?\{\w+\}”?", "…", text) for code, text in offered.items()}
+    told = {code: re.sub(r"“?\{\w+\}”?", "…", text).removesuffix(": …") for code, text in offered.items()}
     count = Counter(told.values())
     named = {code: text if count[text] == 1 else f"{text} ({code})" for code, text in told.items()}
     return tuple(sorted(named.items(), key=lambda each: each[1].strip("… ").lower()))

@@ -13,6 +13,7 @@ from django.http import Http404
 from django.urls import reverse
 
 from approvals.labels import DEADLINES, HEALTH
+from approvals.models import ApprovalRequest
 from approvals.services import effect_lines, run_parts, timelines, verification_pages
 from approvals.services.effect_lines import EffectLine
 from approvals.services.pieces import Fact, Item
@@ -36,7 +37,7 @@ from ledger.services.views import telling_view
 MOST_EFFECTS = 50
 READINGS = 3
 """How often a page is read at most while its run goes on moving."""
-FENCE = "each owner has its own number; a write under an older one is refused"
+FENCE = "the owner’s number: a write under an older one is refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def _read(user: User, tenant: Tenant, run_id: UUID, where: Where) -> RunPage:
     effects: dict[UUID, Any] = {effect.pk: effect for effect in [*_beyond(tenant, view, found), *found]}
     asked = run_parts.requests_of(tenant, run_id)
     by_effect = {request.subject_id: request.pk for request in reversed(asked)}
-    named = {str(e.pk): {"name": e.name, "target": e.target.name} for e in found}
+    named = {str(e.pk): {"name": e.name, "target": e.target.name, "resource": e.resource} for e in found}
     named |= {str(request.pk): named[str(request.subject_id)] for request in asked if str(request.subject_id) in named}
     lines = effect_lines.lines(tenant, found[:MOST_EFFECTS], may_see=payloads)
     told = explain(view, endings([head]).get(run_id), owner=head.handoff_owner or "")  # type: ignore[attr-defined]
@@ -138,8 +139,8 @@ def _read(user: User, tenant: Tenant, run_id: UUID, where: Where) -> RunPage:
     wakes, wakes_part = run_parts.wakes(tenant, run_id, {key: line["name"] for key, line in named.items()}, where.wakes)
     checkpoints, checkpoints_part = run_parts.checkpoints(tenant, run_id, where.checkpoints, may_see=payloads)
     apart = {line.id: line.told_apart for line in lines}
-    authority, more_authority = run_parts.authority(tenant, run_id, asked, effects, apart)
-    attention, attention_href = _attention(tenant, found, view.handoff)
+    authority, more_authority = run_parts.authority(tenant, run_id, asked, effects, apart, may_see=payloads)
+    attention, attention_href = _attention(tenant, found, view.handoff, asked)
     return RunPage(
         id=run_id,
         task=shown(head.run.task),
@@ -156,7 +157,7 @@ def _read(user: User, tenant: Tenant, run_id: UUID, where: Where) -> RunPage:
         text=shown(head.run.text) if payloads else "",
         facts=_facts(head),
         attributes=_attributes(head),
-        owner=_owner(head),
+        owner=_owner(head, view.now),
         next=_next(head, view.clearance),
         wait=run_parts.wait(tenant, run_id, effects, by_effect, view.now),
         wakes=wakes,
@@ -222,13 +223,18 @@ def _silence(view: RunView) -> Silence | None:
     return None
 
 
-def _attention(tenant: Tenant, effects: list[Effect], handoff: HandoffRow | None) -> tuple[str, str]:
+def _attention(
+    tenant: Tenant, effects: Sequence[Effect], handoff: HandoffRow | None, asked: Sequence[ApprovalRequest]
+) -> tuple[str, str]:
     """What a person should open first, and where."""
     if handoff is not None:
         return "Open the handoff", reverse("handoff", args=[tenant.slug, handoff.id])
     for effect in effects:
         if effect.state == "unknown" or effect.disputed:
             return "Open in Reconcile", reverse("effect", args=[tenant.slug, effect.pk])
+    for request in asked:
+        if request.state == "pending":
+            return "Open the request", reverse("approval", args=[tenant.slug, request.pk])
     return "", ""
 
 
@@ -249,7 +255,7 @@ def _attributes(head: RunHead) -> tuple[Fact, ...]:
     return tuple(Fact(shown(name), shown(value), mono=True) for name, value in sorted(head.run.attributes.items())[:20])
 
 
-def _owner(head: RunHead) -> tuple[Fact, ...]:
+def _owner(head: RunHead, now: datetime) -> tuple[Fact, ...]:
     """Who holds the run: worker, code, fence, lease."""
     lease = getattr(head.run, "lease", None)
     name, code = head.worker_name, head.worker_code  # type: ignore[attr-defined]
@@ -262,11 +268,10 @@ def _owner(head: RunHead) -> tuple[Fact, ...]:
             shown(name) or f"worker {lease.worker_id.hex[-8:]}",
             note="" if lease.active else "no longer holds it",
         ),
-        Fact("Version", shown(lease.version)),
-        Fact("Code", shown(code), mono=True),
-        fence,
         Fact("Claimed", time=lease.claimed_at),
-        Fact("Lease until" if lease.active else "Lease was until", time=lease.expires_at),
+        Fact("Lease until" if lease.active and lease.expires_at > now else "Lease ended", time=lease.expires_at),
+        Fact("Version", shown(lease.version), note=f"code {shown(code)}" if code else ""),
+        fence,
     )
 
 
@@ -276,11 +281,14 @@ def _next(head: RunHead, clearance: ClearanceRow | None) -> tuple[Fact, ...]:
         return ()
     rows = [Fact("Transition", shown(head.transition), mono=True)]
     if clearance is None:
-        return (*rows, Fact("Cleared", "not yet" if head.status != "running" else "by the commit before it"))
+        return (
+            *rows,
+            Fact("Cleared", "by the commit before it" if head.status == "running" else "not yet: it is checked first"),
+        )
     return (
         *rows,
         Fact("Targets", shown(", ".join(clearance.targets)) or "none"),
         Fact("Tools", shown(", ".join(clearance.tools)) or "as the transition declares"),
         Fact("Cleared until", time=clearance.valid_until),
-        Fact("Claim by", time=clearance.ready_by),
+        *([Fact("Claim by", time=clearance.ready_by)] if head.status == "ready" else []),
     )

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, Q, Subquery
 from django.urls import reverse
+from django.utils.text import Truncator
 
 from approvals.domain.checks import phrases
 from approvals.domain.differences import Difference, difference
 from approvals.domain.requests import CARRIED, Choice
-from approvals.labels import DEADLINES, DECISIONS, member_words, withdrawn
+from approvals.labels import DEADLINES, DECISIONS, cause, member_words, withdrawn
 from approvals.models import ApprovalRequest, Vote
 from approvals.services.pieces import Content, Cursor, content, parsed
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.effects import EffectState
-from ledger.domain.phrases import CHECKS, finding, words
+from ledger.domain.phrases import CHECKS, GRANTS, finding, words
 from ledger.domain.waits import SetMode, silence
 from ledger.models import Checkpoint, Decision, Grant, Tenant, WaitMember, WaitSet, WakeCheck
 
 MOST_DECISIONS = 3
 MOST_CHECKPOINTS = 11
 MOST_ASKED = 20
+MOST_REASON = 300
+"""Characters of a reason that stand in a line; its card has the whole of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ class CheckpointLine:
     at: datetime
     state: Content
     changes: Difference | None
+    opened: bool = False
+    """Shown open: the newest that changed the state, or the newest of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +265,8 @@ def checkpoints(
             )
         )
     told = lines[: MOST_CHECKPOINTS - 1]
+    opened = next((number for number, line in enumerate(told) if line.changes and line.changes.lines), 0)
+    told = [replace(line, opened=number == opened) for number, line in enumerate(told)]
     older = str(told[-1].seq) if len(lines) > len(told) else ""
     return tuple(told), Part(len(told), rows[0].total if rows else 0, older, newest=before is None)
 
@@ -289,11 +296,13 @@ def authority(
     asked: Sequence[ApprovalRequest],
     effects: Mapping[UUID, Any],
     apart: Mapping[UUID, str],
+    *,
+    may_see: bool,
 ) -> tuple[tuple[AuthorityLine, ...], bool]:
     """Requests with their votes, and grants, newest first, and whether there are more: two queries."""
     votes: dict[UUID, list[Vote]] = defaultdict(list)
     rows = Vote.objects.of(tenant).filter(request_id__in=[request.pk for request in asked])
-    for vote in rows.select_related("voter").order_by("voted_at")[: MOST_ASKED * 10]:
+    for vote in rows.select_related("voter", "reason_body").order_by("voted_at")[: MOST_ASKED * 10]:
         votes[vote.request_id].append(vote)
     grants = list(Grant.objects.of(tenant).filter(run_id=run_id).order_by("-approved_at", "-pk")[: MOST_ASKED + 1])
 
@@ -303,9 +312,9 @@ def authority(
 
     lines = [
         AuthorityLine(
-            what=f"Approval asked for {what(request.subject_id)}",
+            what=f"Request about {what(request.subject_id)}",
             state=request.state,
-            text=shown(_votes(votes[request.pk], request)),
+            text=shown(_votes(votes[request.pk], request, may_see=may_see)),
             at=request.closed_at or request.opened_at,
             until=request.decide_by if request.state == "pending" else None,
             href=reverse("approval", args=[tenant.slug, request.pk]),
@@ -314,37 +323,43 @@ def authority(
     ]
     lines += [
         AuthorityLine(
-            what=f"Approval of {what(grant.subject_id)}",
+            what=f"Leave to call {what(grant.subject_id)} once",
             state=grant.state,
-            text=shown(words(grant.cause)) if grant.cause else "",
+            text=shown(GRANTS.get(grant.cause) or cause(grant.cause)),
             at=grant.closed_at or grant.approved_at,
             until=grant.use_by if grant.state == "live" else None,
         )
         for grant in grants[:MOST_ASKED]
     ]
-    return tuple(sorted(lines, key=lambda line: line.at, reverse=True)), max(len(asked), len(grants)) > MOST_ASKED
+    return tuple(sorted(lines, key=lambda line: (line.until is not None, line.at), reverse=True)), max(
+        len(asked), len(grants)
+    ) > MOST_ASKED
 
 
 TOLD = {Choice.APPROVE: "approved by", Choice.DENY: "denied by"}
 
 
-def _votes(votes: Sequence[Vote], request: ApprovalRequest) -> str:
+def _votes(votes: Sequence[Vote], request: ApprovalRequest, *, may_see: bool) -> str:
     """Who voted on what is asked now, then who did on revisions before it: theirs count no more, and are told as void."""
-    now = [*(_vote(vote) for vote in votes if vote.revision == request.revision), withdrawn(request.cause)]
+    now = [
+        *(_vote(vote, may_see=may_see) for vote in votes if vote.revision == request.revision),
+        withdrawn(request.cause),
+    ]
     if request.revision == 1:
         return ", ".join(part for part in now if part)
     present = ", ".join(part for part in now if part) or "no vote yet"
-    return "; ".join([f"revision {request.revision}: {present}", *_void(votes, request.revision)])
+    return "; ".join([f"revision {request.revision}: {present}", *_void(votes, request.revision, may_see=may_see)])
 
 
-def _void(votes: Sequence[Vote], revision: int) -> list[str]:
+def _void(votes: Sequence[Vote], revision: int, *, may_see: bool) -> list[str]:
     told = []
     for number in sorted({vote.revision for vote in votes if vote.revision < revision}, reverse=True):
-        said = ", ".join(_vote(vote) for vote in votes if vote.revision == number)
+        said = ", ".join(_vote(vote, may_see=may_see) for vote in votes if vote.revision == number)
         told.append(f"revision {number}: {said}, void since it was asked again")
     return told
 
 
-def _vote(vote: Vote) -> str:
+def _vote(vote: Vote, *, may_see: bool) -> str:
     carried = " (carried over)" if vote.entry_point == CARRIED else ""
-    return f"{TOLD[Choice(vote.choice)]} {vote.voter.name}{carried}"
+    reason = Truncator(content(vote.reason_body, may_see=may_see).text).chars(MOST_REASON)
+    return f"{TOLD[Choice(vote.choice)]} {vote.voter.name}{carried}{f', “{reason}”' if reason else ''}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,9 +15,10 @@ from django.urls import reverse
 from approvals.services import actors
 from approvals.services.run_lists import seen_by
 from approvals.templatetags.console import visible_text as shown
+from ledger.domain.change import Kind
 from ledger.domain.identity import Verb
 from ledger.domain.verifications import Reach
-from ledger.models import Run, RunHead, Tenant, User, Verification, VerifiedChain
+from ledger.models import JournalEntry, Run, RunHead, Tenant, User, Verification, VerifiedChain
 from ledger.services import permissions
 
 NEWEST = 5
@@ -105,6 +106,22 @@ def overview(tenant: Tenant) -> Overview:
         _fault(tenant, tasks, f"{reach}:{stream}", "", f"checked up to entry {seq}") for stream, reach, seq in faulty
     ]
     return Overview(checks[0] if checks else None, tuple(checks[1:]), tuple(lines[:FAULTY]), len(faulty) > FAULTY)
+
+
+def standings(tenant: Tenant, entries: Sequence[JournalEntry]) -> dict[int, str]:
+    """How the newest check of its chain left each entry: `intact`, `faulty` (the chain has a fault, wherever it is), or `unchecked`. One query.
+
+    Of an event's entry nothing is said: its chain is that one entry, and is checked with all others of the tenant.
+    """
+    asked = [entry for entry in entries if entry.kind != Kind.EVENT]
+    chains = VerifiedChain.objects.of(tenant).in_bulk({entry.stream_id for entry in asked})
+    return {entry.pk: _standing(entry, chains.get(entry.stream_id)) for entry in asked}
+
+
+def _standing(entry: JournalEntry, chain: VerifiedChain | None) -> str:
+    if chain is None or (chain.intact and entry.seq > chain.seq):
+        return "unchecked"
+    return "intact" if chain.intact else "faulty"
 
 
 def with_last(heads: QuerySet[RunHead], tenant: Tenant) -> QuerySet[RunHead]:

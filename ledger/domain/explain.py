@@ -14,7 +14,7 @@ from ledger.domain.effects import EffectRow, EffectState
 from ledger.domain.endings import Reason, why
 from ledger.domain.handoffs import HandoffState
 from ledger.domain.health import lacking, late, unclaimed
-from ledger.domain.phrases import reason, words
+from ledger.domain.phrases import clause, reason, words
 from ledger.domain.runs import ENDED, Intent, Status
 from ledger.domain.views import RunView
 from ledger.domain.waits import Inaction, Internal, MemberKind, MemberRow, MemberState, SetMode, silence
@@ -112,7 +112,7 @@ def _waiting(view: RunView) -> str:
         return _INTERNAL[Internal(wait.internal)](view)
     still = [member for member in view.members if member.state is MemberState.OPEN]
     joined = (" or " if wait.mode is SetMode.ANY else " and ").join(_wanted(view, member) for member in still)
-    begun = f"It has waited since {at(wait.opened_at)} for {joined or 'nothing any more'}"
+    begun = f"It has waited for {joined or 'nothing any more'} since {at(wait.opened_at)}"
     if late(wait.due_at, view.now):
         return f"{begun}; its time passed at {at(wait.due_at)} and nobody has acted on that: see that timer and queue processes run."
     return f"{begun}; {_otherwise(view)}."
@@ -240,7 +240,7 @@ def _blocked(view: RunView, owner: str = "") -> str:
     if handoff is None:
         return "It is blocked, but no handoff says why: verify this run."
     effect = view.effect(handoff.effect_id) if handoff.effect_id else None
-    because = (f"“{effect.name}”: " if effect else "") + _clause(reason(handoff.reason))
+    because = (f"“{effect.name}”: " if effect else "") + clause(reason(handoff.reason))
     if handoff.state is HandoffState.ACCEPTED:
         escalated = f"; it was escalated at {at(handoff.escalated_at)}" if handoff.escalated_at is not None else ""
         return f"{owner or 'A person'} has taken it ({because}) and it moves when they close the handoff, due {at(handoff.due_at)}{escalated}."
@@ -251,13 +251,8 @@ def _blocked(view: RunView, owner: str = "") -> str:
         )
     return (
         f"An operator has to take it ({because}), since {at(handoff.opened_at)};"
-        f" it never moves by itself and is overdue at {at(handoff.due_at)}."
+        f" it never moves by itself and {'has been overdue since' if handoff.due_at <= view.now else 'is overdue at'} {at(handoff.due_at)}."
     )
-
-
-def _clause(sentence: str) -> str:
-    """A sentence as a part of another one."""
-    return f"{sentence[:1].lower()}{sentence[1:]}".rstrip(".")
 
 
 def _ended(view: RunView, ending: Reason | None = None, names: bool = True) -> str:

@@ -31,6 +31,24 @@ GRANTS: Mapping[str, str] = {
 }
 """What a wake found wrong with leave."""
 
+FINDINGS: Mapping[str, str] = {
+    "attempts:never_finished": "no check of it came to an end",
+    "code:no_version_takes_over": "no version takes over what was saved",
+    "code:only_old_versions": "only an old version may go on",
+    "effects:outcome_unknown": "it isn’t known what a call did",
+    "deadline:passed": "its deadline passed",
+    "deadline:passed_hand_off": "its deadline passed",
+    "identity:agent_inactive": "the agent is deactivated",
+    "identity:person_inactive": "the person it acts for is deactivated",
+    "policy:denied": "the policy denies the call",
+    "retry:no_keys": "the target knows no keys",
+    "retry:key_forgotten": "the target may have forgotten the key",
+    "retry:may_be_tried": "what failed may be tried again",
+    "target:moved": "what it acts on has moved",
+    "target:moved_unasked": "what it acts on has moved",
+}
+"""What the other checks found wrong, where the code's own words would leave somebody guessing."""
+
 ENOUGH: Mapping[str, str] = {
     "asked_enough": "people were asked often enough",
     "retried_enough": "it was tried often enough",
@@ -69,7 +87,7 @@ def finding(code: str) -> str:
     if check not in CHECKS:
         return words(found or code)
     why, _, enough = found.partition(":")
-    said = GRANTS.get(why, words(why)) if check == "grant" else words(why)
+    said = GRANTS.get(why, words(why)) if check == "grant" else FINDINGS.get(f"{check}:{why}", words(why))
     return f"{said}; {ENOUGH.get(enough, words(enough))}" if enough else said
 
 
@@ -81,3 +99,8 @@ def reason(code: str) -> str:
     if colon and check in CHECKS:
         return f"The check “{CHECKS[check]}” did not pass: {finding(code)}."
     return f"{words(code).capitalize()}."
+
+
+def clause(sentence: str) -> str:
+    """A sentence as a part of another one."""
+    return f"{sentence[:1].lower()}{sentence[1:]}".rstrip(".")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from django.apps import apps
@@ -19,7 +20,7 @@ from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import LookAnswer, ProposalSpec
 from ledger.domain.identity import Verb
 from ledger.models import EntryTarget, JournalEntry
-from ledger.services import identity
+from ledger.services import identity, verifications
 from tests.clock import Clock
 from tests.conventions import sources
 from tests.tamper import run_sql, triggers_off
@@ -108,6 +109,29 @@ def test_what_the_writer_notes_of_targets_is_what_the_entries_say_and_can_be_mad
     with connection.schema_editor() as editor:
         import_module("ledger.migrations.0016_entry_targets").read_entries(apps, editor)
     assert set(EntryTarget.objects.across_tenants().values_list("tenant_id", "target_id", "at", "entry_id")) == noted
+
+
+def standings(world: World, run_id: UUID) -> list[str]:
+    found = history_pages.history(world.dora, world.tenant, Filter(run=str(run_id)))
+    return [line.standing for line in reversed(found.lines)]
+
+
+def test_each_entry_says_what_the_newest_check_of_its_chain_found(world: World) -> None:
+    packet = world.claimed_run()
+    run_id = packet.run.id
+    assert standings(world, run_id) == ["unchecked"] * 2
+    verifications.advance(verifications.ask(world.caller, run_id))
+    world.commit(packet, Next(NextKind.COMPLETE))
+    assert standings(world, run_id) == ["intact", "intact", "unchecked"]
+    with triggers_off("ledger_journal_entry"):
+        key = run_id if connection.vendor == "postgresql" else run_id.hex
+        run_sql("UPDATE ledger_journal_entry SET actor = 'person:nobody' WHERE stream_id = %s AND seq = 2", key)
+    verifications.advance(verifications.ask(world.caller, run_id))
+    assert standings(world, run_id) == ["faulty"] * 3
+    page = (
+        client_of(world.dora).get(reverse("history", args=[world.tenant.slug]), {"run": str(run_id)}).content.decode()
+    )
+    assert page.count("Chain doesn’t verify") == 3 and "not verified yet" not in page
 
 
 def test_filters_stay_in_the_addresses_of_the_pages(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

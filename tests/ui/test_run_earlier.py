@@ -51,7 +51,7 @@ def test_every_wake_and_checkpoint_of_a_long_run_is_on_exactly_one_page(world: W
     total = Checkpoint.objects.of(world.tenant).filter(run_id=run_id).count()
     assert total == 15
     for name, entry, every in (
-        ("wakes", r"over facts <span class=\"mono\">(\w+)…", 14),
+        ("wakes", r"over facts (\w+)…", 14),
         ("checkpoints", r'<span class="count">(\d+)</span><span class="untrusted">', total),
     ):
         seen: list[str] = []

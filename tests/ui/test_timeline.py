@@ -1,0 +1,62 @@
+"""A run's timeline leads with what happened and to what, in words that nobody has to look up."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from approvals.services import run_pages
+from ledger.domain.commits import Next, NextKind
+from ledger.domain.effects import LookAnswer, Settled, SettleSpec
+from ledger.services import effects
+from tests.clock import Clock
+from tests.ui.scenes import answered, called, handed_over, lost
+from tests.world import World
+
+
+def told(world: World, run_id: UUID) -> dict[str, str]:
+    """Title → text of a run's timeline, as an operator reads it."""
+    return {item.title: item.text for item in run_pages.run(world.charlie, world.tenant, run_id).timeline}
+
+
+def test_a_report_and_a_look_up_lead_with_what_was_said(world: World, clock: Clock) -> None:
+    effect = lost(world, clock)
+    answered(effect, LookAnswer.CANNOT_TELL, clock.now(), cause="http-503")
+    assert told(world, effect.run_id)["Asked payments about “pay”: can’t tell"] == "it answered 503"
+    packet, effect = called(world)
+    effects.settle(world.caller, effect.pk, SettleSpec(1, Settled.FAILED, cause="rejected"), packet.fence)
+    assert told(world, effect.run_id)["“pay” reported: failed"] == "refused for good"
+
+
+def test_a_proposal_and_a_permit_name_the_target_and_the_resource_there(world: World) -> None:
+    packet, effect = called(world)
+    assert effect.resource
+    lines = told(world, packet.run.id)
+    assert f"proposes “pay” at payments, {effect.resource}" in lines["Finished “assess”"]
+    assert lines["Call “pay” to payments allowed, attempt 1"].startswith(f"on {effect.resource} · ")
+
+
+def test_a_timeline_tells_what_happened_and_leaves_what_would_happen_to_the_wait(world: World) -> None:
+    packet, _ = called(world)
+    assert not [text for text in told(world, packet.run.id).values() if "at its deadline" in text]
+
+
+def test_why_a_person_has_it_is_a_part_of_its_line(world: World, clock: Clock) -> None:
+    handoff = handed_over(world, clock)
+    line = told(world, handoff.run_id)["Asked payments about “pay”: there, but different"]
+    assert "handed to a person: the target has something under this key, but not what was asked for · " in line
+
+
+def test_a_wake_says_what_it_found_in_words(world: World, clock: Clock) -> None:
+    effect = lost(world, clock)
+    page = run_pages.run(world.charlie, world.tenant, effect.run_id)
+    assert [(check.recorded_value, check.observed_value) for check in page.wakes[0].checks if check.answer == "pass"]
+    assert {(c.recorded_value, c.observed_value) for c in page.wakes[0].checks if c.answer == "pass"} == {("", "")}
+
+
+def test_the_checkpoint_that_changed_the_state_last_is_the_open_one(world: World) -> None:
+    packet = world.claimed_run()
+    state = {"order": "17", "amount_minor": 4200, "currency": "EUR"}
+    world.commit(packet, Next(NextKind.GO_ON, "think"), state={**state, "amount_minor": 99})
+    world.commit(packet, Next(NextKind.GO_ON, "think"), state={**state, "amount_minor": 99})
+    page = run_pages.run(world.charlie, world.tenant, packet.run.id)
+    assert [line.opened for line in page.checkpoints] == [False, True, False]
