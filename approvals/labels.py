@@ -34,7 +34,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "effect.lapse": ("Outcome of “{effect}” became unknown", "unknown"),
     "effect.look": ("Asked {target} about “{effect}”: {found}", "reconcile"),
     "effect.refuse": ("Call “{effect}” to {target} not allowed", "denied"),
-    "effect.replay": ("Asked {target} by sending “{effect}” again, same key, same bytes: {found}", "reconcile"),
+    "effect.replay": ("Asked {target} by sending “{effect}” again: {found}", "reconcile"),
     "effect.verdict": ("“{effect}” settled by hand", "reconcile"),
     "event.receive": ("Event received", "met"),
     "event.deliver": ("The event it waited for came", "met"),
@@ -137,6 +137,8 @@ CAUSES: Mapping[str, str] = {
     "not-resolved": "its address was not found",
     "address-refused": "its address is none that may be called",
     "too-large": "its answer was too large",
+    "more-than-one": "more than one under this key",
+    "other-content": "its content is another",
     "look-failed": "the look-up failed here",
 }
 

@@ -65,7 +65,7 @@ def run(request: TenantRequest, run_id: UUID) -> HttpResponse:
         wakes=asked.get("wakes", ""),
     )
     page = run_pages.run(request.person, request.tenant, run_id, where)
-    return render(request, "runs/run.html", {"run": page})
+    return render(request, "runs/run.html", {"run": page, "paged": where.timeline is not None})
 
 
 @require_safe

@@ -7,8 +7,10 @@ from uuid import UUID
 from approvals.services import run_pages
 from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import LookAnswer, Settled, SettleSpec
-from ledger.services import effects
+from ledger.domain.identity import Verb
+from ledger.services import effects, identity
 from tests.clock import Clock
+from tests.ui.asking import ask
 from tests.ui.scenes import answered, called, handed_over, lost
 from tests.world import World
 
@@ -60,3 +62,26 @@ def test_the_checkpoint_that_changed_the_state_last_is_the_open_one(world: World
     world.commit(packet, Next(NextKind.GO_ON, "think"), state={**state, "amount_minor": 99})
     page = run_pages.run(world.charlie, world.tenant, packet.run.id)
     assert [line.opened for line in page.checkpoints] == [False, True, False]
+
+
+def test_what_a_person_said_stands_with_their_vote_for_who_may_read_it(world: World) -> None:
+    packet, _ = called(world)
+    onlooker = world.person("olga")
+    identity.grant_permission(world.admin, onlooker, Verb.SEE, world.workflow)
+    for person, said in ((world.charlie, "approved by Alice, “The photos show it.”"), (onlooker, "approved by Alice")):
+        lines = run_pages.run(person, world.tenant, packet.run.id).authority
+        assert [line.text for line in lines if line.href] == [said]
+
+
+def test_a_run_that_waits_for_people_leads_to_what_they_are_asked(world: World) -> None:
+    request = ask(world)
+    page = run_pages.run(world.charlie, world.tenant, request.run_id)
+    assert (page.attention, page.attention_href.split("/")[-2]) == ("Open the request", str(request.pk))
+
+
+def test_a_lease_that_is_over_is_not_told_as_running(world: World, clock: Clock) -> None:
+    packet = world.claimed_run()
+    labels = lambda: [fact.label for fact in run_pages.run(world.charlie, world.tenant, packet.run.id).owner]  # noqa: E731
+    assert "Lease until" in labels()
+    clock.shift(3_600)
+    assert "Lease ended" in labels() and "Lease until" not in labels()
