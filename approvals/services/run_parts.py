@@ -28,7 +28,7 @@ from ledger.models import Checkpoint, Decision, Grant, Tenant, WaitMember, WaitS
 MOST_DECISIONS = 3
 MOST_CHECKPOINTS = 11
 MOST_ASKED = 20
-MOST_REASON = 300
+MOST_REASON = 200
 """Characters of a reason that stand in a line; its card has the whole of it."""
 
 
