@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -31,7 +31,7 @@ A = TypeVar("A")
 TRIES = 12
 MOVED_SQLSTATE = "LM001"
 _ABOUT = "ledger_entry_target (tenant_id, target_id, at, entry_id) SELECT entry.tenant_id, t.id, entry.at, entry.id"
-_TARGETS = "SELECT e.target_id FROM ledger_effect e WHERE e.id = ANY(%s::uuid[])"
+_TARGETS = "SELECT unnest(%s::uuid[]) UNION SELECT e.target_id FROM ledger_effect e WHERE e.id = ANY(%s::uuid[])"
 
 
 def settle(
@@ -205,9 +205,8 @@ def _params(change: Change, content: bytes, rows: Rows) -> list[Any]:
         params += [*table.bound(move.set), move.key.hex, *table.bound(move.expect)]
     params += [tenant, str(stream.kind), key, str(change.expect_seq + 1), change.at.isoformat()]
     params += [change.actor, change.verb, content]
-    about = journal.concerned(journal.written(change))
-    if any(about):
-        params += [_array(each) for each in about]
+    if any(about := journal.concerned(journal.written(change))):
+        params += [f"{{{','.join([each.hex for each in ids])}}}" for ids in about]
     if stream.kind is not Kind.EVENT:
         head = known[journal.HEAD_TABLE[stream.kind]]
         if change.expect_seq:
@@ -215,10 +214,6 @@ def _params(change: Change, content: bytes, rows: Rows) -> list[Any]:
         else:
             params += head.bound_row(_opened(change, journal.link(journal.GENESIS, content)))
     return params
-
-
-def _array(ids: Iterable[UUID]) -> str:
-    return f"{{{','.join([each.hex for each in ids])}}}"
 
 
 @lru_cache(maxsize=256)
@@ -242,9 +237,7 @@ def _text(shape: _Shape, number: int | None = None, *, waits: bool = True) -> tu
         f" FROM ok{tag} ok, (VALUES (%s::bytea)) n(content) RETURNING tenant_id, id, at, digest)"
     )
     if shape.about:
-        pieces.append(
-            f"about{tag} AS (INSERT INTO {_ABOUT} FROM entry{tag} entry, (SELECT unnest(%s::uuid[]) UNION {_TARGETS}) t(id))"
-        )
+        pieces.append(f"about{tag} AS (INSERT INTO {_ABOUT} FROM entry{tag} entry, ({_TARGETS}) t(id))")
     pieces += _head(shape, tag)
     missed = " + ".join(f"(SELECT count(*) FROM {name})" for name in moved) or "0"
     return ", ".join(pieces), (
