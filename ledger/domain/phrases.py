@@ -40,7 +40,6 @@ FINDINGS: Mapping[str, str] = {
     "deadline:passed_hand_off": "its deadline passed",
     "identity:agent_inactive": "the agent is deactivated",
     "identity:person_inactive": "the person it acts for is deactivated",
-    "policy:denied": "the policy denies the call",
     "retry:no_keys": "the target knows no keys",
     "retry:key_forgotten": "the target may have forgotten the key",
     "retry:may_be_tried": "what failed may be tried again",

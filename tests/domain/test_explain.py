@@ -166,7 +166,7 @@ def asked(*teams: str, lacking: tuple[str, ...] = ()) -> RunView:
 
 def test_the_teams_are_those_of_the_request_that_is_open() -> None:
     assert (
-        "for the team approvers and the team finance to decide on “pay”;"
+        "for the team approvers and the team finance to decide on “pay” since "
         in explain(asked("approvers", "finance")).sentence
     )
     assert explain(asked("approvers")).actor == "an approver"

@@ -48,7 +48,7 @@ def test_who_asks_for_leave_is_told_that_the_policy_denies_it_and_nobody_is_aske
     assert (effect["state"], effect["cause"]) == ("withdrawn", "denied")
     assert unruled.permit(effect["id"], status=409)["code"] == "wrong-state"
     told = page(unruled, f"runs/{unruled.run_id}/")
-    assert "Approval of “pay”" in told and "denied by policy" in told
+    assert "Approval of “pay”" in told and "Denied by policy" in told
     assert unruled.counted(effect["key"]) == (0, 0) and unruled.intact()
 
 

@@ -58,8 +58,8 @@ def test_a_wake_says_what_it_found_in_words(world: World, clock: Clock) -> None:
 def test_the_checkpoint_that_changed_the_state_last_is_the_open_one(world: World) -> None:
     packet = world.claimed_run()
     state = {"order": "17", "amount_minor": 4200, "currency": "EUR"}
-    world.commit(packet, Next(NextKind.GO_ON, "think"), state={**state, "amount_minor": 99})
-    world.commit(packet, Next(NextKind.GO_ON, "think"), state={**state, "amount_minor": 99})
+    for seq in (1, 2):
+        world.commit(packet, Next(NextKind.GO_ON, "think"), state={**state, "amount_minor": 99}, seq=seq)
     page = run_pages.run(world.charlie, world.tenant, packet.run.id)
     assert [line.opened for line in page.checkpoints] == [False, True, False]
 
