@@ -12,7 +12,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -110,6 +110,10 @@ def _die_with_parent(parent: int) -> Callable[[], None]:
     return prepare
 
 
+def _leave(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
 class Tree:
     """Children in the order of their start; they are stopped in the opposite one."""
 
@@ -128,6 +132,18 @@ class Tree:
         self.children[program.name] = child
         child.start()
         return child
+
+    @contextlib.contextmanager
+    def starting(self) -> Iterator[None]:
+        """While children are started: whatever ends the block early, a SIGTERM too, stops those that are there."""
+        handler = signal.signal(signal.SIGTERM, _leave)
+        try:
+            yield
+        except BaseException:
+            self.stop()
+            raise
+        finally:
+            signal.signal(signal.SIGTERM, handler)
 
     def look(self) -> None:
         """Once over all children: restart what ended or is no longer healthy, as each one's policy says."""

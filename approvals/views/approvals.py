@@ -177,11 +177,11 @@ def _unsent(request: TenantRequest, request_id: UUID, typed: str) -> str:
 
 
 def _outcome(tenant: Tenant, answer: DecisionAnswer) -> str:
-    """What is true now, and no more than that: that the agent went on is another fact."""
+    """What is true from now on, and no more than that: that the agent went on is another fact, which the card tells as of now."""
     if answer.choice is Choice.DENY:
         return "Denied. The decision is recorded; the agent gets your reason."
     if answer.missing:
         names = team_names(tenant.pk, answer.missing)
         lacking = " and ".join(approvals_of(count, group, names) for group, count in answer.missing.items())
         return f"Your approval is recorded. Still needed: {lacking}."
-    return "Approved. The decision is recorded; the agent has yet to resume."
+    return "Approved. The decision is recorded; how far the agent is with it stands below."

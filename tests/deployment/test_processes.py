@@ -133,3 +133,24 @@ def test_children_die_with_a_tree_that_was_killed(tmp_path: Path) -> None:
     parent.wait()
     parent.stdout.close()
     until(lambda: not of_session(child), "the child's end")
+
+
+def test_a_sigterm_while_children_are_started_leaves_none_of_them_behind(tmp_path: Path) -> None:
+    code = f"""
+import sys, time
+from pathlib import Path
+from resumeapp.processes import Program, Tree
+tree = Tree(Path({str(tmp_path)!r}))
+with tree.starting():
+    child = tree.start(Program("stubborn", [sys.executable, "-c", {STUBBORN!r}], grace=0.5))
+    while b"up" not in child.log.read_bytes():
+        time.sleep(0.05)
+    print(child.pid, flush=True)
+    time.sleep(600)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        session = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGTERM)
+        assert parent.wait(30) == 128 + signal.SIGTERM
+    assert not of_session(session)

@@ -27,7 +27,7 @@ def test_approving_by_htmx_answers_card_toast_and_badge(world: World) -> None:
     page = text_of(answer)
     assert answer.status_code == 200 and "<html" not in page
     assert 'hx-swap-oob="beforeend:#toasts"' in page and 'id="badge-inbox"' in page
-    assert "Approved. The decision is recorded; the agent has yet to resume." in page
+    assert "Approved. The decision is recorded; how far the agent is with it stands below." in page
     assert votes(request) == [(world.alice.pk, "approve")]
 
 

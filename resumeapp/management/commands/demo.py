@@ -46,14 +46,11 @@ class Command(BaseCommand):
             if wanted != found:
                 self._say(f"Port {wanted} is taken; using {found}.")
         tree = Tree(settings.VAR / "logs", say=self._say)
-        try:
+        with tree.starting():
             scene = self._start(tree, port, sandbox_port)
-        except BaseException:
-            tree.stop()
-            raise
-        self._welcome(scene)
-        if options["ready_file"]:
-            Path(options["ready_file"]).write_text(json.dumps(scene, indent=1))
+            self._welcome(scene)
+            if options["ready_file"]:
+                Path(options["ready_file"]).write_text(json.dumps(scene, indent=1))
         tree.run()
         self._say("Stopped. The data stays in var/; `make run` goes on from here.")
 

@@ -28,9 +28,10 @@ class Command(BaseCommand):
         programs = [supervisor.cluster(), supervisor.timer()]
         if not options["without_web"]:
             programs.append(supervisor.web(options["host"], options["port"], options["web_workers"]))
-        for program in programs:
-            child = tree.start(program)
-            self._say(f"{program.name}: process {child.pid}, log {child.log}")
+        with tree.starting():
+            for program in programs:
+                child = tree.start(program)
+                self._say(f"{program.name}: process {child.pid}, log {child.log}")
         if not options["without_web"]:
             self._say(f"http://{options['host']}:{options['port']}/")
         tree.run()
