@@ -101,10 +101,10 @@ def test_the_size_of_a_number_makes_no_other_plan(world: World) -> None:
         was = {"status": head.status}
         writer.apply(Change(stream, seq, NOW, "system:test", "test.write", head={"asks": asks}, head_was=was))
 
-    before = _plans()
+    connection.close()  # the driver gives up plans that weren't used for long: on a new connection there are only this test's
     for number in range(12):
         moved(70_000 * (number % 2), head.head_seq + number)
-    assert _plans() - before == 1
+    assert _plans() == 1
     with connection.cursor() as cursor:
         cursor.execute("SELECT asks FROM ledger_run_head WHERE run_id = %s", [run_id])
         assert cursor.fetchone() == (70_000,)
