@@ -32,6 +32,7 @@ STORMS: dict[str, Callable[..., Outcome]] = {
     "meetings": meetings.storm,
     "faults": target_faults.storm,
     "inputs": bad_inputs.storm,
+    "schemathesis": bad_inputs.by_schemathesis,
     **by_themselves.STORMS,
 }
 SHARE = 4

@@ -1,4 +1,4 @@
-"""Bad inputs: no call of the API and no page of the console answers them with a 5xx, and what is refused changes no row."""
+"""Bad inputs, by two generators: no call of the API and no page of the console answers them with a 5xx, and what is refused changes no row."""
 
 import time
 from collections import Counter
@@ -11,13 +11,33 @@ PROCESSES = 2
 
 
 def storm(ground: Ground, inputs: int, seed: int = 1) -> Outcome:
-    """At least so many inputs, over all calls of the API's own document; each process has a database of its own."""
+    """At least so many inputs of our own generator, over all calls of the API's document and all pages."""
+    outcome = _sent_by("inputs", "tests.storms.hostile:work", ground, inputs, seed)
+    counted = outcome.counted
+    if inputs >= 1_000 and not (counted["2xx"] and counted["4xx"] > outcome.trials // 3):
+        outcome.failures.append(Failure(seed, f"the inputs were not what they should be: {counted}"))
+    return outcome
+
+
+def by_schemathesis(ground: Ground, inputs: int, seed: int = 1) -> Outcome:
+    """At least so many requests that schemathesis makes of the API's document, over HTTP."""
+    outcome = _sent_by("schemathesis", "tests.storms.by_schemathesis:work", ground, inputs, seed)
+    counted = outcome.counted
+    kinds = ("boundaries", "by chance", "sequences")
+    some = all(counted[kind] >= inputs // 10 for kind in kinds)
+    if inputs >= 1_000 and not (some and counted["2xx"] > inputs // 20 and counted["4xx"] > inputs // 3):
+        outcome.failures.append(Failure(seed, f"the requests were not what they should be: {counted}"))
+    return outcome
+
+
+def _sent_by(storm: str, role: str, ground: Ground, inputs: int, seed: int) -> Outcome:
+    """What the role's processes sent and found, each in a database of its own."""
     began = time.monotonic()
     names = [ground.take() for _ in range(PROCESSES)]
     share = -(-inputs // PROCESSES)
     senders = [
         ground.inside(name).start(
-            "tests.storms.hostile:work",
+            role,
             {
                 "key": ground.tenant["key"],
                 "email": ground.tenant["email"],
@@ -42,7 +62,5 @@ def storm(ground: Ground, inputs: int, seed: int = 1) -> Outcome:
     failures += [Failure(seed, f"CHAIN: {fault}") for name in names for fault in ground.verify(name)]
     if sent < inputs and not failures:
         failures.append(Failure(seed, f"only {sent} of {inputs} were sent"))
-    if inputs >= 1_000 and not (counted["2xx"] and counted["4xx"] > sent // 3):
-        failures.append(Failure(seed, f"the inputs were not what they should be: {dict(counted)}"))
     ground.kept = ground.kept or bool(failures)
-    return Outcome("inputs", sent, time.monotonic() - began, counted, failures)
+    return Outcome(storm, sent, time.monotonic() - began, counted, failures)

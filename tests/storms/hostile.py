@@ -2,7 +2,6 @@
 to the console broken forms of somebody who is signed in."""
 
 import json
-import re
 import time
 import uuid
 from collections import Counter
@@ -15,8 +14,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from tests.crash.points import Line
-from tests.storms import pages
+from tests.storms import aims, pages
 from tests.storms.documents import Json, allowed
+from tests.storms.rows import Rows, explained
 
 ATOMS: tuple[Any, ...] = (
     None,
@@ -44,18 +44,6 @@ ATOMS: tuple[Any, ...] = (
     [[[[[[]]]]]],
     {"__class__": "os.system"},
 )
-ASKED = 6
-_WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE|TRUNCATE|MERGE|COPY)\b", re.IGNORECASE)
-AIMS: dict[str, list[Any]] = {
-    "expect_seq": [1, 2, 3],
-    "attempt": [1],
-    "version": ["1"],
-    "workflow": ["goodwill", "refunds"],
-    "outcome": ["committed", "failed", "unknown"],
-    "target": ["payments"],
-    "tool": ["payments.goodwill"],
-    "name": ["pay", "again"],
-}
 RAW = (
     b"",
     b"{",
@@ -98,68 +86,12 @@ class Sender:
         self._browser.force_login(person)
         self.counted: Counter[str] = Counter()
         self.failures: list[str] = []
-        self.known: dict[str, list[Any]] = {"run_id": [], "effect_id": [], "fence": [], "request_id": [], **AIMS}
+        self.known: dict[str, list[Any]] = {}
 
     def furnish(self) -> None:
-        """Runs in several states, with effects, to aim at."""
-        state = {"order": "hostile", "amount_minor": 5, "currency": "EUR", "receipt": None}
-        for _ in range(4):
-            body = {"workflow": "goodwill", "version": "1", "task": "t", "state": state}
-            self.known["run_id"].append(self.json("POST", "/runs", body)["run"]["id"])
-        offer = {
-            "worker": {"id": str(uuid.uuid4()), "name": "w", "code_digest": "d"},
-            "offers": [{"workflow": "goodwill", "versions": ["1"]}],
-            "limit": 2,
-            "lease_seconds": 600,
-        }
-        for packet in self.json("POST", "/runs/claim", offer)["packets"]:
-            run_id, fence = packet["run"]["id"], packet["fence"]
-            self.known["fence"].append(fence)
-            request = {"order": "hostile", "amount_minor": 5, "currency": "EUR", "reason": "goodwill"}
-            body = {
-                "fence": fence,
-                "expect_seq": 1,
-                "name": "pay",
-                "target": "payments",
-                "tool": "payments.goodwill",
-                "request": request,
-            }
-            made = self.json("POST", f"/runs/{run_id}/effects", body)
-            self.known["effect_id"].append(made["id"])
-
-        self._ask()
-
-    def _ask(self) -> None:
-        """Payments that somebody is to approve."""
-        from approvals.models import ApprovalRequest
-
-        for number in range(ASKED):
-            state = {"order": "hostile", "amount_minor": 5 + number, "currency": "EUR", "receipt": None}
-            self.json("POST", "/runs", {"workflow": "refunds", "version": "1", "task": "t", "state": state})
-        offer = {
-            "worker": {"id": str(uuid.uuid4()), "name": "w", "code_digest": "d"},
-            "offers": [{"workflow": "refunds", "versions": ["1"]}],
-            "limit": ASKED,
-            "lease_seconds": 600,
-        }
-        for packet in self.json("POST", "/runs/claim", offer)["packets"]:
-            members = [{"kind": "approval", "effect": "pay"}]
-            wait = {"mode": "any", "members": members, "deadline_seconds": 86_400, "on_deadline": "wake"}
-            request = {"order": "hostile", "amount_minor": 5, "currency": "EUR", "reason": "asked"}
-            body = {
-                "fence": packet["fence"],
-                "expect_seq": 1,
-                "state": state,
-                "code_version": "w",
-                "version": "1",
-                "propose": [{"name": "pay", "target": "payments", "tool": "payments.refund", "request": request}],
-                "next": {"kind": "wait", "transition": "issue", "wait": wait},
-            }
-            self.json("POST", f"/runs/{packet['run']['id']}/checkpoints", body)
-        rows = list(ApprovalRequest.objects.of(self.tenant))
-        assert len(rows) == ASKED
-        self.known["request_id"] = [str(row.pk) for row in rows]
-        self.known["digest"] = [bytes(row.digest).hex() for row in rows]
+        """Rows to aim at; from then on the rows are watched."""
+        self.known = aims.lay(self.json, self.tenant)
+        self._rows = Rows()
 
     def json(self, method: str, path: str, body: Any) -> Any:
         reply = self.send(method, f"/api/v1{path}", json.dumps(body).encode(), {"Idempotency-Key": str(uuid.uuid4())})
@@ -187,30 +119,12 @@ class Sender:
             self.failures.append(f"{reply.status_code} for {where}: {reply.content[:200]!r}")
         elif reply.status_code >= 400 and path.startswith("/api/") and not _is_problem(reply):
             self.failures.append(f"{reply.status_code} without a problem for {where}: {reply.content[:200]!r}")
-        if not self._wrote:
-            return
-        self._wrote = False
-        rows = _rows()
-        if reply.status_code >= 400 and rows != self._rows:
-            changed = {name: (self._rows[name], now) for name, now in rows.items() if now != self._rows[name]}
-            if path.endswith("/permit") and set(changed) >= {"ledger_journal_entry"}:
+        changed = self._rows.changed()
+        if reply.status_code >= 400 and changed:
+            if explained(path, changed):
                 self.counted["refused, and the run was told to wake"] += 1
             else:
                 self.failures.append(f"{reply.status_code} and rows {changed} for {where}")
-        self._rows = rows
-
-    def remember(self) -> None:
-        """The rows as they are now; nobody else writes in this database, and this process has one connection to it."""
-        from django.db import connection
-
-        self._rows = _rows()
-        self._wrote = False
-        connection.execute_wrappers.append(self._noticing)
-
-    def _noticing(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        """Any statement that could write makes the rows be read again."""
-        self._wrote = self._wrote or _WRITES.search(sql) is not None
-        return execute(sql, params, many, context)
 
 
 def _is_problem(reply: Any) -> bool:
@@ -219,17 +133,6 @@ def _is_problem(reply: Any) -> bool:
     except ValueError:
         return False
     return bool(found.get("code") and found.get("remedy") and "application/problem+json" in reply["Content-Type"])
-
-
-def _rows() -> dict[str, tuple[int, int]]:
-    """Of each table how many rows it has, and a sum over everything that stands in them; but for when a key was used last."""
-    from django.db import connection
-
-    names = [name for name in connection.introspection.table_names() if name.startswith(("ledger_", "approvals_"))]
-    with connection.cursor() as cursor:
-        whole = "coalesce(sum(hashtext((to_jsonb(t) - 'last_used_at')::text)::bigint), 0)::bigint"
-        cursor.execute(" UNION ALL ".join(f"SELECT '{name}', count(*), {whole} FROM {name} t" for name in names))
-        return {name: (count, total) for name, count, total in cursor.fetchall()}
 
 
 @st.composite
@@ -345,7 +248,6 @@ def work(args: dict[str, Any], report: int, control: int) -> None:
     django.RESUMEAPP_HINTS = False
     sender = Sender(args["key"], args["email"])
     sender.furnish()
-    sender.remember()
     calls = Calls(json.loads(json.dumps(api.get_openapi_schema(), default=str)), sender)
     console = pages.Pages(sender.tenant.slug, sender.known)
     share = -(-args["count"] // (len(calls.all) + len(console.all)))

@@ -33,7 +33,7 @@ class Outcome:
     def text(self) -> str:
         """The row, and the failures."""
         counted = "  ".join(f"{name} {value}" for name, value in self.counted.items())
-        row = f"{self.storm:10} trials {self.trials:6}  failures {len(self.failures)}  {counted}  {self.seconds:.1f} s"
+        row = f"{self.storm:12} trials {self.trials:6}  failures {len(self.failures)}  {counted}  {self.seconds:.1f} s"
         lines = [row]
         if self.seed is not None:
             lines.append(
@@ -61,13 +61,14 @@ CI = {
     "zombies": 200,
     "meetings": 12_500,
     "faults": 40,
-    "inputs": 5_000,
+    "inputs": 3_500,
+    "schemathesis": 1_500,
     "sequences": 500,
     "crash": 100,
     "seeded": 4,
 }
 """Trials of each storm in `make test`; of boundaries passes, of faults trials of each fault, of meetings four
-in five at the same time, of crash trials of each point. The last three are programs of
+in five at the same time, of crash trials of each point; `inputs` and `schemathesis` are the bad inputs, by two generators. The last three are programs of
 their own: `make test` runs the sequences on SQLite, and of the seeded faults the named ones."""
 
 SOAK = {
@@ -77,7 +78,8 @@ SOAK = {
     "zombies": 5_000,
     "meetings": 250_000,
     "faults": 1_000,
-    "inputs": 200_000,
+    "inputs": 150_000,
+    "schemathesis": 50_000,
     "sequences": 20_000,
     "crash": 2_500,
     "seeded": 1,

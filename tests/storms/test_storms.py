@@ -6,7 +6,7 @@ import pytest
 
 from tests.storms.__main__ import STORMS
 from tests.storms.ground import Ground
-from tests.storms.report import Failure, Outcome, wanted
+from tests.storms.report import CI, Failure, Outcome, wanted
 
 pytestmark = [pytest.mark.storm, pytest.mark.slow]
 
@@ -59,6 +59,16 @@ def test_whatever_a_target_answers_at_most_one_change_is_made_and_the_ledger_kno
 
 def test_bad_inputs_are_refused_and_leave_no_part_of_a_row(ground: Ground) -> None:
     weathered(STORMS["inputs"](ground, wanted("inputs")), wanted("inputs"))
+
+
+def test_what_schemathesis_makes_of_the_document_is_answered_as_the_document_says_and_leaves_no_part_of_a_row(
+    ground: Ground,
+) -> None:
+    weathered(STORMS["schemathesis"](ground, wanted("schemathesis")), wanted("schemathesis"))
+
+
+def test_the_bad_inputs_of_both_generators_are_five_thousand() -> None:
+    assert CI["inputs"] + CI["schemathesis"] >= 5_000
 
 
 def test_a_database_server_that_is_killed_again_and_again_keeps_what_it_acknowledged(ground: Ground) -> None:
