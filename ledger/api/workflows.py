@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from django.http import HttpRequest, HttpResponse
-from ninja import Router
+from ninja import Path, Router
 
 from ledger.api import auth
 from ledger.api.answers import answer
@@ -16,15 +18,20 @@ from ledger.api.shapes.workflows import (
     version_json,
     workflow_json,
 )
+from ledger.domain.workflows import NAME, VERSION
 from ledger.services import reads, workflows
 
 router = Router(tags=["workflows"])
+WorkflowName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
+VersionName = Annotated[str, Path(pattern=f"^{VERSION.pattern}$")]
 
 
 @router.put(
     "/workflows/{workflow}/versions/{version}", auth=auth.REGISTER, response={201: VersionJSON, 200: VersionJSON}
 )
-def register_version(request: HttpRequest, workflow: str, version: str, body: VersionBody) -> HttpResponse:
+def register_version(
+    request: HttpRequest, workflow: WorkflowName, version: VersionName, body: VersionBody
+) -> HttpResponse:
     """Register a version: immutable. The same content again is answered with 200, other content with 409."""
     check_size("state_schema", body.state_schema)
     made = workflows.register(auth.caller(request), workflow, version, body.spec())
@@ -40,7 +47,7 @@ def list_workflows(request: HttpRequest) -> HttpResponse:
 
 
 @router.get("/workflows/{workflow}/versions", auth=auth.READ, response=VersionPage)
-def list_versions(request: HttpRequest, workflow: str) -> HttpResponse:
+def list_versions(request: HttpRequest, workflow: WorkflowName) -> HttpResponse:
     """A workflow's versions, newest first."""
     rows = reads.versions(auth.caller(request), workflow)
     return answer({"versions": [version_json(workflow, row) for row in rows]})

@@ -3,15 +3,15 @@ forbids, by its boundaries and by chance, and calls that go on from what others 
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Collection
 from random import Random
 from typing import Any
 
 import schemathesis
 from django.conf import settings as django
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis.errors import Unsatisfiable
 from hypothesis.stateful import run_state_machine_as_test
+from schemathesis import APIOperation as Operation
 from schemathesis import BaseSchema, GenerationMode, Response
 from schemathesis.generation.case import Case
 
@@ -19,6 +19,7 @@ from tests.crash.points import Line
 from tests.crash.servers import application, serve
 from tests.postgres import free_port
 from tests.storms.judged import Judge
+from tests.storms.spoilt import FAULTS, spoil
 
 STEPS = 10
 """Calls of a sequence, at most."""
@@ -36,10 +37,10 @@ class _Started(Line):
         self.event.set()
 
 
-def _serve() -> str:
-    """The product on a loopback port, by one thread of this process; answers its address."""
+def _serve(answering: Any) -> str:
+    """An application on a loopback port, by one thread of this process; answers its address."""
     port, started = free_port(), _Started()
-    threading.Thread(target=serve, args=(port, 1, application, started), daemon=True).start()
+    threading.Thread(target=serve, args=(port, 1, answering, started), daemon=True).start()
     assert started.event.wait(30)
     return f"http://127.0.0.1:{port}"
 
@@ -63,16 +64,14 @@ def _plan(count: int, **more: Any) -> settings:
     )
 
 
-def _boundaries(document: BaseSchema, judge: Judge, chance: Random, count: int) -> None:
+def _boundaries(document: BaseSchema, operations: list[Operation], judge: Judge, chance: Random, count: int) -> None:
     """The cases that schemathesis collects of each call's document: each keyword met and missed, each field left out, methods that aren't there."""
-    share = -(-count // len(list(document.get_all_operations())))
+    share = -(-count // len(operations))
     spare: list[Case] = []
-    for operation in document.get_all_operations():
-        called = operation.ok()
-        generation = document.config.generation_for(operation=called)
-        cases = list(
-            document.iter_coverage_cases(called, generation_modes=list(GenerationMode), generation_config=generation)
-        )
+    for operation in operations:
+        generation = document.config.generation_for(operation=operation)
+        modes = list(GenerationMode)
+        cases = list(document.iter_coverage_cases(operation, generation_modes=modes, generation_config=generation))
         chance.shuffle(cases)
         spare += cases[share:]
         for case in cases[:share]:
@@ -84,9 +83,8 @@ def _boundaries(document: BaseSchema, judge: Judge, chance: Random, count: int) 
         judge.send(case, "boundaries")
 
 
-def _by_chance(document: BaseSchema, judge: Judge, count: int, number: int) -> None:
+def _by_chance(operations: list[Operation], judge: Judge, count: int, number: int) -> None:
     """As many that the document allows as ones that it forbids, of each call."""
-    operations = [operation.ok() for operation in document.get_all_operations()]
     share = -(-count // (2 * len(operations)))
     for at, operation in enumerate(operations):
         for mode in GenerationMode:
@@ -100,11 +98,7 @@ def _by_chance(document: BaseSchema, judge: Judge, count: int, number: int) -> N
                 judge.aim(case)
                 judge.send(case, "by chance")
 
-            try:
-                one()
-            except Unsatisfiable:
-                print("UNSAT", operation.label, mode, flush=True)
-                judge.counted["nothing to forbid"] += 1
+            one()
 
 
 def _sequences(document: BaseSchema, judge: Judge, count: int, number: int) -> None:
@@ -128,26 +122,44 @@ def _sequences(document: BaseSchema, judge: Judge, count: int, number: int) -> N
     )
 
 
+class _Storm:
+    """One process's document, judge and seeds."""
+
+    def __init__(self, args: dict[str, Any], answering: Any) -> None:
+        # Rows change by what is sent here, and by nothing that goes on beside it.
+        django.RESUMEAPP_HINTS = False
+        host = _serve(answering)
+        self._count, self._number = args["count"], args["seed"] * 1_000
+        self._chance = Random(args["seed"])
+        self.judge = Judge(host, args["key"], args["email"], self._chance)
+        self._document = _document(host)
+        self._operations = [operation.ok() for operation in self._document.get_all_operations()]
+
+    def rage(self, only: Collection[str] = ()) -> None:
+        """Of each kind its part; the single calls are `only` these, where any are named."""
+        operations = [each for each in self._operations if not only or each.label in only]
+        parts = {kind: -(-self._count * part // sum(PARTS.values())) for kind, part in PARTS.items()}
+        _boundaries(self._document, operations, self.judge, self._chance, parts["boundaries"])
+        _by_chance(operations, self.judge, parts["by chance"], self._number)
+        if not only:
+            _sequences(self._document, self.judge, parts["sequences"], self._number)
+
+
 def work(args: dict[str, Any], report: int, control: int) -> None:
     """The role: so many requests, a part of each kind."""
-    line = Line(report, control)
-    # Rows change by what is sent here, and by nothing that goes on beside it.
-    django.RESUMEAPP_HINTS = False
-    host = _serve()
-    chance = Random(args["seed"])
-    judge = Judge(host, args["key"], args["email"], chance)
-    document = _document(host)
-    count, number = args["count"], args["seed"] * 1_000
-    parts: dict[str, Callable[[int], None]] = {
-        "boundaries": lambda share: _boundaries(document, judge, chance, share),
-        "by chance": lambda share: _by_chance(document, judge, share, number),
-        "sequences": lambda share: _sequences(document, judge, share, number),
-    }
-    for name, part in parts.items():
-        part(-(-count * PARTS[name] // sum(PARTS.values())))
-    line.say(
-        "done",
-        sent=judge.sent,
-        counted={**judge.counted, "seconds of CPU": round(time.process_time())},
-        failures=[text[:900] for text in judge.failures[: args.get("shown", 5)]],
+    storm = _Storm(args, application)
+    storm.rage()
+    judge = storm.judge
+    counted = {**judge.counted, "seconds of CPU": round(time.process_time())}
+    Line(report, control).say(
+        "done", sent=judge.sent, counted=counted, failures=[text[:700] for text in judge.failures[:5]]
     )
+
+
+def work_spoilt(args: dict[str, Any], report: int, control: int) -> None:
+    """The role: the same to a product with faults; `missed` are the calls of which nothing was found, `wrong` what was found besides."""
+    storm = _Storm(args, spoil(application))
+    storm.rage(FAULTS)
+    found = storm.judge.failures
+    missed = [call for call, fault in FAULTS.items() if not any(fault in text and call in text for text in found)]
+    Line(report, control).say("done", sent=storm.judge.sent, missed=missed)

@@ -29,6 +29,16 @@ CHECKS = [
 ]
 CALLERS = ("agent",) * 6 + ("operator", "nobody")
 SECONDS = 60
+FORMS = {
+    "unknown-field",
+    "unsupported-media",
+    "malformed-json",
+    "duplicate-key",
+    "naive-time",
+    "method-not-allowed",
+    "key-required",
+}
+"""Refusals of a request's form, all of which the document says."""
 _NOT_SENDABLE = (
     requests.exceptions.InvalidHeader,
     requests.exceptions.InvalidURL,
@@ -93,7 +103,7 @@ class Judge:
     def send(self, case: Case, kind: str, caller: str = "") -> Response | None:
         """Send it and keep what is wrong with the answer; None for what can't be put on the line."""
         caller = caller or self.caller(case)
-        where = f"{kind} as {caller}: {case.method} {case.formatted_path[:120]} {str(case.body)[:160]!r}"
+        where = f"{case.operation.label}, {kind} as {caller}: {case.method} {case.formatted_path[:120]} {str(case.body)[:160]!r}"
         try:
             reply = case.call(
                 base_url=self._host,
@@ -119,7 +129,7 @@ class Judge:
             if caller == "nobody":
                 faults.append(f"{reply.status_code} and nobody asked")
         elif case.method != "HEAD":
-            faults += _no_problem(reply)
+            faults += _no_problem(reply) or _not_as_documented(case, reply)
         changed = self._rows.changed()
         if reply.status_code >= 400 and changed:
             if explained(case.formatted_path, changed):
@@ -140,7 +150,11 @@ def _broken_checks(case: Case, reply: Response) -> list[str]:
 def _undocumented(case: Case, reply: Response) -> list[str]:
     """`default` in the document is for refusals: what was carried out is answered by a status of its own, by a method that the document has."""
     documented = set(case.operation.responses.status_codes) if case.method == case.operation.method.upper() else set()
-    return [] if str(reply.status_code) in documented else [f"{case.method} is answered {reply.status_code}, which isn't documented"]
+    return (
+        []
+        if str(reply.status_code) in documented
+        else [f"{case.method} is answered {reply.status_code}, which isn't documented"]
+    )
 
 
 def _no_problem(reply: Response) -> list[str]:
@@ -154,6 +168,13 @@ def _no_problem(reply: Response) -> list[str]:
     if STATUS.get(found.get("code", "")) != reply.status_code or found.get("status") != reply.status_code:
         return [f"{reply.status_code} with the code {found.get('code')!r} of another status"]
     return [] if found.get("remedy") and found.get("detail") else [f"{reply.status_code} without a remedy"]
+
+
+def _not_as_documented(case: Case, reply: Response) -> list[str]:
+    """What the document allows has the form that the product takes, whatever the record then says to it."""
+    allowed = case.meta is not None and case.meta.generation.mode is GenerationMode.POSITIVE
+    code = json.loads(reply.content)["code"]
+    return [f"{code}, which the document allows"] if allowed and code in FORMS else []
 
 
 def operator_key(person: Any, tenant: Any) -> str:

@@ -68,8 +68,8 @@ CI = {
     "seeded": 4,
 }
 """Trials of each storm in `make test`; of boundaries passes, of faults trials of each fault, of meetings four
-in five at the same time, of crash trials of each point; `inputs` and `schemathesis` are the bad inputs, by two generators. The last three are programs of
-their own: `make test` runs the sequences on SQLite, and of the seeded faults the named ones."""
+in five at the same time, of crash trials of each point. `inputs` and `schemathesis` are the bad inputs, by two
+generators. The last three are programs of their own: `make test` runs the sequences on SQLite, and of the seeded faults the named ones."""
 
 SOAK = {
     "boundaries": 20,
