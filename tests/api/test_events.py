@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from tests.api.conftest import Http, commit_body, entries, refused
@@ -97,3 +98,9 @@ def test_an_event_that_came_first_meets_the_wait_that_opens_later(http: Http) ->
     )
     (wait,) = http.get(f"/runs/{run_id}/waits").json()["waits"]
     assert (wait["state"], wait["members"][0]["outcome"]) == ("satisfied", "received")
+
+
+def test_the_document_says_how_an_extension_is_named(http: Http) -> None:
+    shape = http.get("/openapi.json").json()["components"]["schemas"]["EventBody"]
+    fits = jsonschema_rs.validator_for(shape).is_valid
+    assert fits(event(myextension="x", data_base64="eA==")) and not fits(event(Data=1)) and not fits(event(a_b=1))

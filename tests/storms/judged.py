@@ -68,8 +68,10 @@ class Judge:
         self.counted: Counter[str] = Counter()
         self.sent = 0
         self.failures: list[str] = []
-        self._known = aims.lay(self._must, tenant)
+        # Before the first call: the server's connection is watched from when it opens.
         self._rows = Rows()
+        self._known = aims.lay(self._must, tenant)
+        self._rows.changed()
 
     def _must(self, method: str, path: str, body: Any) -> Any:
         headers = {**self._headers["agent"], "Idempotency-Key": str(uuid.uuid4())}
@@ -85,24 +87,19 @@ class Judge:
 
     def aim(self, case: Case) -> None:
         """Point what isn't to be wrong at something that is there, most of the time."""
-        modes = case.meta.components if case.meta else {}
-
-        def sound(location: ParameterLocation) -> bool:
-            return location not in modes or modes[location].mode is GenerationMode.POSITIVE
-
-        if sound(ParameterLocation.PATH):
+        if _sound(case, ParameterLocation.PATH):
             for name in sorted(set(case.path_parameters) & set(self._known)):
                 if self._chance.random() < 0.8:
                     case.path_parameters[name] = self._chance.choice(self._known[name])
-        if sound(ParameterLocation.BODY) and isinstance(case.body, dict):
+        if _sound(case, ParameterLocation.BODY) and isinstance(case.body, dict):
             aimed = [name for name in sorted(case.body) if self._known.get(name) and self._chance.random() < 0.5]
             case.body = {**case.body, **{name: self._chance.choice(self._known[name]) for name in aimed}}
-            if "wait_seconds" in case.body:
-                case.body["wait_seconds"] = 0
 
     def send(self, case: Case, kind: str, caller: str = "") -> Response | None:
         """Send it and keep what is wrong with the answer; None for what can't be put on the line."""
         caller = caller or self.caller(case)
+        if _sound(case, ParameterLocation.BODY) and isinstance(case.body, dict) and "wait_seconds" in case.body:
+            case.body = {**case.body, "wait_seconds": 0}
         where = f"{case.operation.label}, {kind} as {caller}: {case.method} {case.formatted_path[:120]} {str(case.body)[:160]!r}"
         try:
             reply = case.call(
@@ -131,12 +128,19 @@ class Judge:
         elif case.method != "HEAD":
             faults += _no_problem(reply) or _not_as_documented(case, reply)
         changed = self._rows.changed()
+        self.counted["wrote"] += bool(changed) and reply.status_code < 400
         if reply.status_code >= 400 and changed:
             if explained(case.formatted_path, changed):
                 self.counted["refused, and the run was told to wake"] += 1
             else:
                 faults.append(f"{reply.status_code} and rows {changed}")
         return faults
+
+
+def _sound(case: Case, location: ParameterLocation) -> bool:
+    """Whether nothing there is meant to be wrong."""
+    modes = case.meta.components if case.meta else {}
+    return location not in modes or modes[location].mode is GenerationMode.POSITIVE
 
 
 def _broken_checks(case: Case, reply: Response) -> list[str]:

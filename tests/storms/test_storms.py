@@ -8,6 +8,8 @@ from tests.storms.__main__ import STORMS
 from tests.storms.ground import Ground
 from tests.storms.report import CI, Failure, Outcome, wanted
 
+SPOILT = 100
+"""Requests to a product with faults: each of its calls has some of what the document allows and some of what it forbids."""
 pytestmark = [pytest.mark.storm, pytest.mark.slow]
 
 
@@ -65,6 +67,12 @@ def test_what_schemathesis_makes_of_the_document_is_answered_as_the_document_say
     ground: Ground,
 ) -> None:
     weathered(STORMS["schemathesis"](ground, wanted("schemathesis")), wanted("schemathesis"))
+
+
+def test_each_kind_of_fault_in_an_answer_is_found_of_what_schemathesis_sends(ground: Ground) -> None:
+    args = {"key": ground.tenant["key"], "email": ground.tenant["email"], "seed": 1, "count": SPOILT}
+    said = ground.inside(ground.take()).run("tests.storms.by_schemathesis:work_spoilt", args)
+    assert said["failures"] == [] and said["sent"] >= SPOILT // 2, said
 
 
 def test_the_bad_inputs_of_both_generators_are_five_thousand() -> None:

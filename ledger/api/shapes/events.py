@@ -21,7 +21,10 @@ _MOST = 200
 class EventBody(BaseModel):
     """A CloudEvent in its JSON format. Extension attributes are allowed, as its specification says; none is kept."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={"patternProperties": {f"^{_EXTENSION.pattern}$": {}}, "additionalProperties": False},
+    )
 
     specversion: Literal["1.0"]
     id: str = Field(min_length=1, max_length=_MOST)
