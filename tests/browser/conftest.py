@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from tests import axe
 from tests import chromium as headless
 from tests.live import served
 
@@ -98,25 +98,12 @@ def _session(person: Any) -> str:
     return client.cookies["resumeapp_session"].value
 
 
-AXE = Path(__file__).parent / "vendor" / "axe-core-4.12.1.min.js"
-RULE_SETS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-
-
 @pytest.fixture(scope="session")
 def accessible() -> Callable[[Page], None]:
     """`accessible(page)` fails for every violation of WCAG 2.2 AA that axe-core finds, and for a page that is wider than its window."""
-    source = AXE.read_text(encoding="utf-8")
 
     def checked(page: Page) -> None:
-        page.evaluate(source)
-        found = page.evaluate(
-            "(tags) => axe.run(document, {runOnly: tags, resultTypes: ['violations']}).then((r) => r.violations.map("
-            "(v) => [v.id, ...v.nodes.map((n) => n.html.slice(0, 200))]))",
-            RULE_SETS,
-        )
+        found = axe.faults(page)
         assert not found, f"{page.url}: {found}"
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (
-            f"{page.url} scrolls sideways"
-        )
 
     return checked

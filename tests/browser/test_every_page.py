@@ -20,6 +20,7 @@ from approvals.views import verifications as verification_views
 from ledger.domain.identity import Verb
 from ledger.models import User
 from ledger.services import identity, verifications
+from tests import axe
 from tests.browser.conftest import Console, Opened
 from tests.clock import Clock
 from tests.documents import LOOKUP
@@ -32,8 +33,6 @@ pytestmark = pytest.mark.browser
 HOSTILE = '{"amount_minor":4200,"currency":"EUR","order":"17","reason":"' + "<b>\u202ex</b>" * 300 + '"}'
 APART = {"api/v1/docs", "api/v1/openapi.json", "metrics", "healthz", "readyz"}
 """No pages of the console: the API's own, and what machines read."""
-
-SETTLED = "() => Promise.allSettled(document.getAnimations().map((each) => each.finished))"
 
 
 def routes(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -73,7 +72,7 @@ def in_every_light(accessible: Callable[[Page], None]) -> Callable[[Page], None]
         for scheme, width in (("light", 1440), ("dark", 360)):
             page.set_viewport_size({"width": width, "height": 900})
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            page.evaluate(SETTLED)
+            page.evaluate(axe.SETTLED)
             accessible(page)
 
     return checked

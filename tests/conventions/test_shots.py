@@ -1,18 +1,21 @@
-"""`make shots` shows every page: whoever adds one adds its pictures."""
+"""`make shots` shows every page in every kind of state: whoever adds a page adds its pictures, or says why it has none of a kind."""
 
 from __future__ import annotations
 
 import re
 
+import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from tests.conventions import sources
+from tests.shots import manifest
 
 PIECES = re.compile(r"^home$|_newer$")
 """Addresses that answer with a redirection or with a part of a page."""
 ACTS = re.compile(r"_(decide|look|withdraw|revoke|verify|ask|verdict|own|give_back|close)$")
 PICTURED = {"approval": "card"}
 """Pages that pictures name otherwise."""
+FAULTS = {"sign-in", "not-found", "fault"}
+"""Pictured pages that the console's own addresses don't name."""
 
 
 def names(patterns: list[URLPattern | URLResolver]) -> set[str]:
@@ -27,9 +30,23 @@ def names(patterns: list[URLPattern | URLResolver]) -> set[str]:
 
 
 def test_a_page_without_a_picture_is_found() -> None:
-    catalogue = sources.read(sources.ROOT / "tests/shots/catalogue.py")
-    pictured = set(re.findall(r'Shot\("([\w-]+)"', catalogue))
     pages = {name for name in names(get_resolver().url_patterns) if not PIECES.search(name) and not ACTS.search(name)}
     assert {"inbox", "run", "handoff", "design"} <= pages
-    missing = {PICTURED.get(name, name) for name in pages} - pictured
-    assert not missing, "add them to tests/shots/catalogue.py"
+    assert {PICTURED.get(name, name) for name in pages} | FAULTS == set(manifest.PAGES), "see tests/shots/manifest.py"
+
+
+def test_a_kind_of_state_that_a_page_has_no_picture_of_is_explained() -> None:
+    assert not manifest.unexplained()
+
+
+def test_a_kind_that_nobody_explained_or_that_is_explained_and_there_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(manifest.NONE, ("card", "empty"))
+    monkeypatch.setitem(manifest.NONE, ("card", "full"), "no reason")
+    assert manifest.unexplained() == ["card: empty", "card: full"]
+
+
+def test_a_picture_that_is_missing_unknown_or_taken_twice_is_named() -> None:
+    first, *others = manifest.names()
+    assert not manifest.gaps([first, *others])
+    told = manifest.gaps([*others, "inbox-nowhere", others[0]])
+    assert [gap.split(" ")[0] for gap in told] == [first, "inbox-nowhere", others[0]]

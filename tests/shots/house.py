@@ -21,7 +21,7 @@ from ledger.domain.targets import TargetSpec
 from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
 from ledger.domain.workflows import VersionSpec
 from ledger.engine import proposals, wakes
-from ledger.models import Effect, Handoff, RunHead, Tenant, User, WorkflowType
+from ledger.models import Effect, Grant, Handoff, RunHead, Tenant, User, WorkflowType
 from ledger.services import administration, authority, identity, keys, leases, runs, targets, workflows
 from ledger.services.packets import Packet
 from tests.ui.asking import HIDDEN
@@ -51,6 +51,14 @@ POLICY = (
         "decide_by": 172_800,
         "use_by": 3_600,
     },
+    {
+        "tool": "board.*",
+        "verdict": "approve",
+        "group": "board",
+        "quorum": 2,
+        "decide_by": 28_800,
+        "use_by": 3_600,
+    },
     {"tool": "notes.*", "verdict": "allow"},
     {"tool": "wires.*", "verdict": "allow"},
 )
@@ -77,6 +85,7 @@ class House:
         team = identity.add_team(self.admin, "refunds-leads", "Refund leads")
         for person in (self.mara, self.ivo):
             identity.add_to_team(self.admin, team, person)
+        identity.add_team(self.admin, "board", "Board")
         agent_id = identity.add_agent(self.admin, agent, self.dora)
         issued = identity.issue_key(self.admin, "refund workers", EVERYTHING, agent_id=agent_id, **ANYTHING)
         self.caller: Caller = keys.authenticate(f"Bearer {issued.secret}")
@@ -90,6 +99,7 @@ class House:
             identity.grant_permission(self.admin, team, verb, self.workflow)
         for verb in (Verb.SEE, Verb.SEE_PAYLOADS, Verb.OPERATE):
             identity.grant_permission(self.admin, self.noor, verb, self.workflow)
+        identity.grant_permission(self.admin, self.mara, Verb.OPERATE, self.workflow)
         for verb in (Verb.SEE, Verb.AUDIT, Verb.ADMINISTER):
             identity.grant_permission(self.admin, self.dora, verb, self.tenant)
 
@@ -192,6 +202,10 @@ class House:
     def request(self, run_id: UUID) -> ApprovalRequest:
         found: ApprovalRequest = ApprovalRequest.objects.of(self.tenant).filter(run_id=run_id).order_by("-opened_at")[0]
         return found
+
+    def grant(self, run_id: UUID) -> UUID:
+        found: Grant = Grant.objects.of(self.tenant).filter(run_id=run_id).order_by("-approved_at")[0]
+        return found.pk
 
     def handoff(self, run_id: UUID) -> Handoff:
         found: Handoff = Handoff.objects.of(self.tenant).get(run_id=run_id)

@@ -8,10 +8,11 @@ from typing import Any
 from uuid import UUID
 
 from ledger.domain.commits import Next, NextKind
-from ledger.domain.effects import LookAnswer, ProposalSpec, Settled, SettleSpec
+from ledger.domain.effects import EffectState, LookAnswer, ProposalSpec, Settled, SettleSpec
 from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
 from ledger.engine import reconcile
 from ledger.services import effects, handoffs, leases
+from ledger.services.authority import revoke_grant
 from ledger.services.effects import Looked
 from tests.clock import Clock
 from tests.shop import Shop
@@ -51,11 +52,13 @@ def told(story: Story) -> None:
         _expired,
         _handed_over,
         _closed_handoff,
+        _settled_handoff,
         _moved,
         _wire,
         _unknown,
         _events,
         _inbox,
+        _given,
         _silent,
         _running,
         _ready,
@@ -183,16 +186,14 @@ def _handed_over(story: Story) -> None:
     story.runs["blocked"] = run_id
 
 
-def _closed_handoff(story: Story) -> None:
+def _settled_by_hand(story: Story, task: str, number: str, minor: int, customer: str) -> UUID:
+    """A person took the handoff, and found out what became of the call."""
     house = story.house
-    story.at(17)
-    run_id = _lost(story, "Refund order A-20340 for Lena Fischer", "A-20340", 3_100, "Lena Fischer")
+    run_id = _lost(story, task, number, minor, customer)
     _look(story, run_id, LookAnswer.DIFFERS, cause="amount", evidence=b'{"id":"re_5480","amount_minor":310}')
     story.later(25)
     caller = house.person(house.noor)
     handoffs.own(caller, house.handoff(run_id).pk)
-    from ledger.domain.effects import EffectState
-
     effects.verdict(
         caller,
         house.effect(run_id).pk,
@@ -201,6 +202,21 @@ def _closed_handoff(story: Story) -> None:
         "The provider’s desk voided re_5480 by phone.",
         read=effects.read_now(house.effect(run_id).pk),
     )
+    return run_id
+
+
+def _settled_handoff(story: Story) -> None:
+    story.at(15)
+    story.runs["settled"] = _settled_by_hand(
+        story, "Refund order A-20352 for Omar Diallo", "A-20352", 2_250, "Omar Diallo"
+    )
+
+
+def _closed_handoff(story: Story) -> None:
+    house = story.house
+    story.at(17)
+    run_id = _settled_by_hand(story, "Refund order A-20340 for Lena Fischer", "A-20340", 3_100, "Lena Fischer")
+    caller = house.person(house.noor)
     handoffs.close(
         caller, house.handoff(run_id).pk, handoffs.Outcome.CANCEL, "Paid by hand from the till; ticket D-118."
     )
@@ -279,6 +295,22 @@ def _inbox(story: Story) -> None:
         if name == "big":
             story.later(4)
             house.decide(run_id, house.mara, "approve", "Checked against the contract.")
+
+
+def _given(story: Story) -> None:
+    """Leave that nobody has used yet, leave that was taken back, and a request that nobody may decide."""
+    house = story.house
+    _order(story, "A-20494", 5_200)
+    story.at(0.2)
+    for name in ("approved", "revoked"):
+        run_id = house.ask("Refund order A-20494 for Lea Kowalski", state("A-20494", 2_600, "Lea Kowalski"))
+        story.later(2)
+        house.decide(run_id, house.ivo, "approve", "One of the two is broken.")
+        story.runs[name] = run_id
+    revoke_grant(house.ivo, house.grant(run_id))
+    wanted = state("A-20495", 900_000, "Arne Dahl", "the whole order is lost")
+    _order(story, "A-20495", 900_000)
+    story.runs["impossible"] = house.ask("Refund order A-20495 for Arne Dahl", wanted, 8, "board.refund")
 
 
 def _silent(story: Story) -> None:

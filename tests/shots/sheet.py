@@ -1,4 +1,4 @@
-"""The contact sheet: one row a page and state, its four pictures beside each other."""
+"""The contact sheet: one row a page and state, its pictures beside each other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.shots.stage import THEMES, WIDTHS
 STYLE = (
     "body{font:14px system-ui;margin:24px;background:#888} section{margin-bottom:40px} h2{margin:0 0 8px}"
     ".row{display:flex;gap:12px;align-items:flex-start} img{border:1px solid #444;max-height:900px;object-fit:cover;object-position:top}"
-    "img.w1440{width:620px} img.w360{width:220px} nav{columns:5}"
+    "img.w1920{width:720px} img.w1440{width:540px} img.w360{width:220px} nav{columns:5}"
 )
 
 

@@ -7,10 +7,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, BrowserContext
+from playwright.sync_api import Browser, BrowserContext, ViewportSize
 
 THEMES = ("light", "dark")
-WIDTHS = (1440, 360)
+WIDTHS = (1920, 1440, 360)
+CHECKED = (1440, 360)
+"""Widths at which axe-core looks: what is wider than the first has its layout."""
 
 
 @contextmanager
@@ -30,11 +32,11 @@ def database() -> Iterator[None]:
         connection.close()
 
 
-def window(browser: Browser, address: str, theme: str, width: int) -> BrowserContext:
-    """A window of this width in this theme; nothing in it moves."""
-    return browser.new_context(
-        base_url=address,
-        viewport={"width": width, "height": 900 if width > 500 else 780},
-        color_scheme="dark" if theme == "dark" else "light",
-        reduced_motion="reduce",
-    )
+def window(browser: Browser, address: str) -> BrowserContext:
+    """A window in which nothing moves."""
+    return browser.new_context(base_url=address, viewport=size(WIDTHS[0]), reduced_motion="reduce")
+
+
+def size(width: int) -> ViewportSize:
+    """A screen of this width."""
+    return {"width": width, "height": 900 if width > 500 else 780}
