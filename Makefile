@@ -119,7 +119,7 @@ soak: $(DEV_STAMP) ## Storms, sequences, crash points and all seeded faults in t
 bench: $(DEV_STAMP) ## Measure beside the yardstick, on a PostgreSQL of its own
 	$(BIN)/python -m benchmarks --seconds $(BENCH_SECONDS)
 
-shots: $(DEV_STAMP) ## Picture every page in every state, light and dark, wide and narrow, into var/shots
+shots: $(DEV_STAMP) ## Picture every page in every state, light and dark, at three widths, into var/shots; fail for what axe-core refuses
 	@test -n "$(CHROMIUM)" || { echo "Chromium is missing. Install it with:" >&2; \
 	  echo "  apt-get install -y --no-install-recommends chromium fonts-dejavu-core" >&2; exit 1; }
 	RESUMEAPP_CHROMIUM=$(CHROMIUM) $(BIN)/python -m tests.shots

@@ -26,6 +26,12 @@ def visible_text(value: Any) -> str:
 
 
 @register.filter
+def unstopped(text: str) -> str:
+    """A sentence as one of several facts on a line: without its full stop."""
+    return text.removesuffix(".")
+
+
+@register.filter
 def absolute(value: datetime | None) -> str:
     """A moment for a sentence: day, time and zone."""
     return f"{value.astimezone(UTC):%-d %b %Y, %H:%M} UTC" if value else "not known"

@@ -34,7 +34,7 @@ STANCES = {
     "no-right": "You may read this, but your account can’t approve in this workflow.",
     "no-group": "You may approve in this workflow, but are in none of the teams that this request needs.",
 }
-TAKE_BACK = "The agent may not make this call any more. It may ask again; then you or others decide anew."
+TAKE_BACK = "Then the agent may not make this call. It may ask again; you or others decide anew."
 REVISION_REASONS = {
     "asked": "First asked",
     "changed": "Asked again: what it rests on changed",

@@ -21,6 +21,8 @@ TITLES = {
     428: "Not done: the form was incomplete",
 }
 OTHERWISE = "Not done"
+UNREADABLE = "This address can’t be read"
+"""Of an address that asks for what can't be: nothing was sent, so nothing was refused."""
 IN_TENANT = re.compile(r"/t/([-\w]+)/")
 NOT_TYPED = frozenset({"csrfmiddlewaretoken", "password", "next", "receipt", "digest", "revision", "decision"})
 
@@ -40,8 +42,10 @@ def kept_text(request: HttpRequest) -> dict[str, str]:
 def refused(request: HttpRequest, error: LedgerError) -> HttpResponse:
     """The page of a refusal, with its code, reason and remedy; for htmx a banner, the form left as it is."""
     status = error.status
+    reading = status == 422 and request.method in {"GET", "HEAD"}
     context: dict[str, Any] = {
-        "title": TITLES.get(status, OTHERWISE),
+        "title": UNREADABLE if reading else TITLES.get(status, OTHERWISE),
+        "reading": reading,
         "status": status,
         "code": error.code,
         "reason": error.reason,

@@ -33,15 +33,14 @@ def widened(page: Page) -> None:
 def test_what_axe_refuses_and_what_is_too_wide_is_told_with_page_rule_and_element(
     chromium: Browser, server: str, committed: None, tmp_path: Path
 ) -> None:
-    context = stage.window(chromium, server)
-    sign_in = reverse("sign_in")
+    context, sign_in = stage.window(chromium, server), reverse("sign_in")
     assert not take(context, Shot("sign-in", "empty", sign_in, None), server, tmp_path)
     told = take(context, Shot("sign-in", "spoiled", sign_in, None, spoiled), server, tmp_path)
     assert len(told) == len(stage.THEMES) * len(stage.CHECKED)
     assert all(": label: #id_password <input" in line and line.startswith("sign-in-spoiled-") for line in told)
     told = take(context, Shot("sign-in", "wide", sign_in, None, widened), server, tmp_path)
-    assert told and all("-360.png: scrolls sideways" in line for line in told)
     context.close()
+    assert told and all("-360.png: scrolls sideways" in line for line in told)
 
 
 def test_every_page_and_state_of_the_manifest_is_staged_and_pictured_in_each_theme_and_width(tmp_path: Path) -> None:

@@ -16,10 +16,17 @@ def sent(button: str) -> Act:
     """Press a button, and wait for what comes back."""
 
     def act(page: Page) -> None:
-        page.get_by_role("button", name=button).first.click()
-        page.wait_for_load_state("networkidle")
+        _answered(page, pressed(button))
 
     return act
+
+
+def _answered(page: Page, act: Act) -> None:
+    """Do what sends something, and wait until its answer stands on the page."""
+    with page.expect_response(lambda answer: answer.request.method == "POST"):
+        act(page)
+    page.wait_for_load_state("load")
+    page.wait_for_function("!document.querySelector('.htmx-request, .htmx-swapping, .htmx-settling')")
 
 
 def signed_in_as(name: str, word: str = "not the password") -> Act:
@@ -105,11 +112,11 @@ def look_for_newer(page: Page) -> None:
 
 
 def newer(page: Page) -> None:
-    """The list as if it had been read before any of it came."""
+    """The list as if it had been read before its first row came."""
     page.evaluate(
         "document.querySelectorAll('.page-head [data-live]').forEach((bar) => { bar.dataset.live = bar.dataset.live"
-        ".replace(/shown=[^&]*/, 'shown=').replace(/since=[^&]*/, 'since=2020-01-01T00:00:00.000000Z')"
-        ".replace(/total=[^&]*/, 'total=0') })"
+        ".replace(/shown=[^~&]*~?/, 'shown=').replace(/since=[^&]*/, 'since=2020-01-01T00:00:00.000000Z')"
+        ".replace(/total=(\\d+)/, (all, total) => `total=${total - 1}`) })"
     )
     look_for_newer(page)
     expect(page.locator(".page-head .live-bar .btn")).to_be_visible()
@@ -157,8 +164,7 @@ def asked_meanwhile(story: Story, name: str) -> Act:
 
     def act(page: Page) -> None:
         asked(story.house.effect(story.runs[name]).pk)
-        settled(page)
-        page.wait_for_load_state("networkidle")
+        _answered(page, settled)
 
     return act
 

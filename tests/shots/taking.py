@@ -14,7 +14,7 @@ from tests.shots import sheet, stage
 if TYPE_CHECKING:
     from tests.shots.catalogue import Shot
 
-PATIENCE = 120_000
+PATIENCE = 60_000
 TALLEST = 6_000
 """Pixels of one picture: what is below is more of the same."""
 BROKEN = 500
@@ -38,6 +38,7 @@ def take(context: BrowserContext, shot: Shot, address: str, folder: Path) -> lis
         return _pictured(page, shot, folder)
     finally:
         page.unroute_all(behavior="ignoreErrors")
+        page.evaluate("localStorage.clear()")  # Drafts of one picture are no other's.
         page.close()
 
 

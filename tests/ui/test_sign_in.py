@@ -44,7 +44,7 @@ def test_a_wrong_password_is_told_without_saying_which_half_was_wrong(world: Wor
         page = Client().post("/sign-in/", {"username": email, "password": "wrong"}).content.decode()
         return re.sub(r'(csrfmiddlewaretoken" value)="\w+"', r"\1", page).replace(email, "")
 
-    assert "Please enter a correct" in answer(world.alice.email)
+    assert "No open account has this e-mail with this password" in answer(world.alice.email)
     assert answer(world.alice.email) == answer("nobody@example.org")
 
 
