@@ -2,7 +2,9 @@
 (() => {
   "use strict";
   const served = Date.parse(document.querySelector("meta[name=server-now]")?.content);
-  const skew = Number.isNaN(served) ? 0 : served - Date.now();
+  // When the page came, not when it was ready: a slow one must not put what has just happened into the future.
+  const came = performance.timeOrigin + (performance.getEntriesByType("navigation")[0]?.responseStart || performance.now());
+  const skew = Number.isNaN(served) ? 0 : served - came;
   const UNITS = [["d", 86400], ["h", 3600], ["min", 60]];
   const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 

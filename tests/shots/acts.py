@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.shots.scenes import WORST, Story
 
-Act = Callable[[Page], None]
+Act = Callable[[Page], Callable[[], None] | None]
+"""Does something, and may return what ends it once the pictures are taken."""
 
 
 def sent(button: str) -> Act:
@@ -63,8 +63,8 @@ def account(page: Page) -> None:
 def held(address: str, act: Act) -> Act:
     """The page while what it asked for at such addresses is not answered."""
 
-    def acted(page: Page) -> None:
-        asked: list[Any] = []
+    def acted(page: Page) -> Callable[[], None]:
+        asked: list[Route] = []
         page.route(address, lambda route: asked.append(route))
         act(page)
         for _ in range(200):
@@ -72,6 +72,13 @@ def held(address: str, act: Act) -> Act:
                 break
             page.wait_for_timeout(20)
         assert asked, f"nothing was asked of {address}"
+
+        def dropped() -> None:
+            """What the picture is about never happens."""
+            for route in asked:
+                route.abort()
+
+        return dropped
 
     return acted
 

@@ -33,11 +33,12 @@ def take(context: BrowserContext, shot: Shot, address: str, folder: Path) -> lis
             return [f"{shot.name}: the server answered {answer and answer.status}"]
         if shot.page == "card":
             page.wait_for_load_state("networkidle")  # It looks at its target by itself.
-        if shot.act is not None:
-            shot.act(page)
-        return _pictured(page, shot, folder)
+        end = shot.act(page) if shot.act is not None else None
+        faults = _pictured(page, shot, folder)
+        if end is not None:
+            end()
+        return faults
     finally:
-        page.unroute_all(behavior="ignoreErrors")
         page.evaluate("localStorage.clear()")  # Drafts of one picture are no other's.
         page.close()
 
