@@ -65,7 +65,7 @@ def approval_decide(request: TenantRequest, request_id: UUID) -> HttpResponse:
     cards.seen_request(request.person, request.tenant, request_id)
     form = Decision.read(request.POST, request_id, request.person.pk)
     if form.seen is None:
-        reason = "the form did not say which version of the request you read"
+        reason = "The form did not say which version of the request you read"
         return _refused(
             request, request_id, form, 428, "Not done.", f"{reason}. Read it as it is now, and decide again."
         )
