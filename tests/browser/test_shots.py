@@ -26,8 +26,10 @@ def spoiled(page: Page) -> None:
 
 def widened(page: Page) -> None:
     """Something on the page that is too wide for a phone."""
-    page.evaluate("document.querySelector('main').insertAdjacentHTML('beforeend', '<svg width=400 height=1></svg>')")
-    page.evaluate("document.querySelector('main svg').setAttribute('style', 'max-width: none')")
+    page.evaluate(
+        "document.querySelector('main').insertAdjacentHTML('beforeend', '<svg id=wide width=900 height=1></svg>')"
+    )
+    page.evaluate("document.getElementById('wide').style.maxWidth = 'none'")
 
 
 def test_what_axe_refuses_and_what_is_too_wide_is_told_with_page_rule_and_element(
