@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import time
 from datetime import UTC, datetime
@@ -44,6 +45,17 @@ def outcome(url: str, given: Permit | None = None, call: Any = charge, gone: boo
 
 def ends(report: Report) -> tuple[str, str | None]:
     return report.outcome, report.cause
+
+
+@pytest.mark.parametrize("form", ["post", "json", "content"])
+def test_a_call_sends_the_bytes_that_the_ledger_recorded(target: Loopback, form: str) -> None:
+    target.on("POST", "/refunds", answer(201, {"id": "rf_1"}))
+    recorded = '{"rate":0.00001,"small":1e-7,"whole":100,"\U0001f600":1,"\ufb01":2}'.encode()
+    given = permit().model_copy(update={"request": json.loads(recorded), "verbatim": True})
+    options: dict[str, Any] = {"json": {**given.request, "whole": 100.0}} if form == "json" else {}
+    options |= {"content": recorded} if form == "content" else {}
+    assert outcome(target.url, given, lambda http, _: http.post("/refunds", **options).json()).outcome == "committed"
+    assert [seen.body for seen in target.seen] == [recorded]
 
 
 @pytest.mark.parametrize(

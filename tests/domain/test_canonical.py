@@ -11,8 +11,9 @@ from types import MappingProxyType
 
 import pytest
 import rfc8785
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from resumeapp_client.canonical import canonical as sent
 
 from ledger.domain.canonical import canonical, commit, digest, parse, parse_time, plain, recorded
 from ledger.domain.errors import LedgerError
@@ -91,6 +92,12 @@ def test_the_canonical_form_is_rfc_8785_whatever_the_document(document: object) 
 @given(DOCUMENTS)
 def test_parsing_a_canonical_form_gives_the_same_form_again(document: object) -> None:
     assert canonical(parse(canonical(document))) == canonical(document)
+
+
+@given(DOCUMENTS)
+@example({"\U0001f600": 1, "\ufb01": [1e-5, 1.5e-6, -1e-6, 1e-7, 5e-324, 1e21, 1e300, -0.0, 100.0]})
+def test_the_client_sends_the_very_bytes_that_were_recorded_and_that_a_replay_sends(document: object) -> None:
+    assert sent(json.loads(canonical(document))) == canonical(document)
 
 
 class Word(StrEnum):

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 import httpx2 as httpx
 from pydantic_core import to_jsonable_python
 
+from resumeapp_client.canonical import canonical
 from resumeapp_client.clocks import monotonic
 from resumeapp_client.errors import RequestDiffers
 from resumeapp_client.records import Permit
@@ -116,7 +117,7 @@ class TargetHttp:
         self.status: int | None = None
 
     def post(self, url: str, **options: Any) -> Reply:
-        """POST; without `json` or `content` the permitted request itself is the body."""
+        """POST; without `json` or `content` the permitted request itself is the body, in the bytes that the ledger recorded."""
         return self.request("POST", url, **options)
 
     def put(self, url: str, **options: Any) -> Reply:
@@ -153,7 +154,7 @@ class TargetHttp:
         self.verdict = Report("unknown", why="the call didn't end")
         sent = self._headers(headers)
         if content is None:
-            content = encode(self._permit.request if json is _UNSET else json)
+            content = canonical(self._permit.request if json is _UNSET else json)
             sent.setdefault("content-type", "application/json")
         self._check_permitted(url, content, params, transformed)
         try:
@@ -177,7 +178,7 @@ class TargetHttp:
                 "the address isn't a path below the target's", "Call the effect's own target, by its path."
             )
         wanted = self._permit.request
-        same = content == encode(wanted) or (not content and not wanted)
+        same = content == canonical(wanted) or (not content and not wanted)
         if (same and not params and not split.query) or (transformed and not self._permit.verbatim):
             return
         if transformed:

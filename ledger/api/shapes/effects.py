@@ -142,7 +142,9 @@ class PermitJSON(BaseModel):
     precondition: str
     request: Any
     verbatim: bool = Field(
-        description="The call must send `request` as it is: the target is asked what became of it by sending that again."
+        description=(
+            "The call must send `request` in the very bytes of this answer (RFC 8785): the target is asked what became of it by sending those again."
+        )
     )
 
 
