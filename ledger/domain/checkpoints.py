@@ -142,7 +142,25 @@ def accepted_versions(versions: Iterable[VersionRow], of: str) -> tuple[str, ...
 def current_version(versions: Sequence[VersionRow]) -> str:
     """The version that new code is meant to be: of those that no other one takes over from, the one registered last.
 
-    `versions` are newest first. Old workers may register after new ones: the order of registering alone says little.
+    `versions` are newest first. Old workers may register after new ones: the order of registering alone says little. Versions that take over from
+    each other, so that a run may go back too, are as new as each other.
     """
-    taken_over = {of for row in versions for of in row.takes_over_from if of != row.version}
-    return next((row.version for row in versions if row.version not in taken_over), "")
+    reached = {row.version: _reached(versions, row.version) for row in versions}
+    return next((row.version for row in versions if not _older(row.version, reached)), "")
+
+
+def _reached(versions: Sequence[VersionRow], start: str) -> frozenset[str]:
+    """Every version that this one takes over from, by way of others too."""
+    before = {row.version: row.takes_over_from for row in versions}
+    found: set[str] = set()
+    ahead = [start]
+    while ahead:
+        new = set(before.get(ahead.pop(), ())) - found
+        found |= new
+        ahead += new
+    return frozenset(found)
+
+
+def _older(version: str, reached: Mapping[str, frozenset[str]]) -> bool:
+    """Does another version take over from this one, and not this one from it?"""
+    return any(version in below and newer not in reached[version] for newer, below in reached.items() if newer != version)

@@ -40,6 +40,13 @@ def test_of_versions_that_nobody_takes_over_from_the_last_registered_is_current(
     assert current_version([]) == ""
 
 
+def test_of_versions_that_take_over_from_each_other_the_last_registered_is_current() -> None:
+    assert current_version([version("2", "1"), version("1", "2")]) == "2"
+    assert current_version([version("1", "2"), version("2", "1")]) == "1"
+    assert current_version([version("3", "2"), version("2", "1"), version("1", "3", "0")]) == "3"
+    assert current_version([version("2", "1"), version("1", "2"), version("3", "2")]) == "3", "nothing takes over from it"
+
+
 FIELDS = CheckpointFields(
     run_id=uuid4(),
     seq=3,
