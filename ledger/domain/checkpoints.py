@@ -163,4 +163,6 @@ def _reached(versions: Sequence[VersionRow], start: str) -> frozenset[str]:
 
 def _older(version: str, reached: Mapping[str, frozenset[str]]) -> bool:
     """Does another version take over from this one, and not this one from it?"""
-    return any(version in below and newer not in reached[version] for newer, below in reached.items() if newer != version)
+    return any(
+        version in below and newer not in reached[version] for newer, below in reached.items() if newer != version
+    )

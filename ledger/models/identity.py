@@ -131,8 +131,8 @@ class ApiKey(Record):
     """
 
     RECORD = "api_key"
-    UNJOURNALLED = frozenset({"last_used_at", "hash"})
-    COMMITTED = frozenset({"label", "emits"})
+    UNJOURNALLED = frozenset({"last_used_at"})
+    COMMITTED = frozenset({"label", "emits", "hash"})
     MACHINE = "revoked_at"
 
     id = record_id()

@@ -12,8 +12,7 @@ from time import monotonic
 from typing import Any, Final
 from uuid import UUID
 
-import structlog
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from ledger.domain import verifications as rules
@@ -37,8 +36,6 @@ ALONE: Final = timedelta(seconds=60)
 AT_ONCE: Final = 2
 """Checks that one pass of the sweep goes on with."""
 EVENTS: Final = 200
-
-_log = structlog.get_logger(__name__)
 
 
 @writes(
@@ -188,18 +185,13 @@ _STEPS: Final = {Stage.ADMINISTRATION: _administration, Stage.EVENTS: _received,
 
 
 def _looked(name: str, check: Any) -> tuple[int, int, Sequence[Fault]]:
-    """What a check found. A record so broken that checking it fails has a fault too; trouble with the database is none."""
+    """What a check found. A stream that isn't there any more has a fault too."""
     try:
         report = check()
     except LedgerError as refusal:
         if refusal.code == "busy":
             raise
         return 0, 0, [Fault(None, name, refusal.code, refusal.reason)]
-    except DatabaseError:
-        raise
-    except Exception as fault:
-        _log.warning("verification_failed", stream=name, error=type(fault).__name__)
-        return 0, 0, [Fault(None, name, "unreadable", f"{name} can't be checked: {type(fault).__name__}")]
     return report.entries, report.rows, report.faults
 
 

@@ -11,17 +11,19 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
+import structlog
+from django.db import DatabaseError
+
 from ledger.domain import journal
-from ledger.domain.canonical import canonical, commit, parse, plain
-from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, checkpoint_digest, committed_digest
+from ledger.domain.canonical import plain
 from ledger.domain.errors import LedgerError
 from ledger.domain.journal import Fault, StoredEntry
 from ledger.domain.moves import check_moves
-from ledger.domain.runs import Fence
 from ledger.models.tables import Table, machine, tables
-from ledger.services import facts
+from ledger.services import contents, facts
 from ledger.services.facts import Part, Row
 
+_log = structlog.get_logger(__name__)
 READINGS = 5
 """How often a stream is checked again at most while it goes on moving."""
 _SKIPPED = frozenset({"journal_entry", "body", "event"})
@@ -43,7 +45,11 @@ class Report:
 
 def run(run_id: UUID, tenant_id: UUID | None = None) -> Report:
     """Recompute everything about one run. Nothing is repaired. Raises LedgerError `not-found`, `busy` when it never stood still."""
-    return _steady(lambda: _run(run_id, tenant_id), _length("run_head", "run_id", run_id))
+
+    def check() -> Report:
+        return _read(lambda: _run(run_id, tenant_id), f"run:{run_id}", lambda fault: Report(run_id, 0, 0, [fault]))
+
+    return _steady(check, _length("run_head", "run_id", run_id))
 
 
 R = TypeVar("R", "Report", "TenantReport")
@@ -60,6 +66,17 @@ def _steady(check: Callable[[], R], length: Callable[[], int]) -> R:
         if length() == before:
             return report
     raise LedgerError("busy", "the record kept moving while it was checked", "Ask again.")
+
+
+def _read(check: Callable[[], R], name: str, broken: Callable[[Fault], R]) -> R:
+    """What a check found. A record so broken that reading it fails has a fault too; trouble with the database is none."""
+    try:
+        return check()
+    except (LedgerError, DatabaseError):
+        raise
+    except Exception as fault:
+        _log.warning("verification_failed", stream=name, error=type(fault).__name__)
+        return broken(Fault(None, name, "unreadable", f"{name} can't be checked: {type(fault).__name__}"))
 
 
 def _length(record: str, key: str, stream: UUID) -> Callable[[], int]:
@@ -91,12 +108,15 @@ def _run(run_id: UUID, tenant_id: UUID | None) -> Report:
             )
         )
     faults += _copies(read.many("entries")) + check_moves(entries, machine)
-    faults += _said(run_id, read.row("run"))
+    faults += contents.said(run_id, read.row("run"))
     told = journal.replay(entries)
     faults += _unsalted(f"run_head:{run_id}", head, told)
     rows, row_faults = _rows(run_id, told, head["salt"])
     return Report(
-        run_id, len(entries), rows, faults + row_faults + _checkpoints(run_id, told, head["salt"]) + _bodies(told)
+        run_id,
+        len(entries),
+        rows,
+        faults + row_faults + contents.checkpoints(run_id, told, head["salt"]) + contents.bodies(told),
     )
 
 
@@ -132,7 +152,12 @@ def tenant(tenant_id: UUID) -> TenantReport:
 
 def administration(tenant_id: UUID) -> TenantReport:
     """The same without the events, which may be many."""
-    return _steady(lambda: _administration(tenant_id), _length("tenant_head", "tenant_id", tenant_id))
+
+    def check() -> TenantReport:
+        name = f"tenant:{tenant_id}"
+        return _read(lambda: _administration(tenant_id), name, lambda fault: TenantReport(tenant_id, 0, 0, [fault]))
+
+    return _steady(check, _length("tenant_head", "tenant_id", tenant_id))
 
 
 def _administration(tenant_id: UUID) -> TenantReport:
@@ -200,7 +225,10 @@ def events(tenant_id: UUID, after: int = 0, limit: int = 500) -> Events:
     return Events(len(found), faults, None)
 
 
-_UNTOLD = "t.tenant_id = %s AND NOT EXISTS (SELECT 1 FROM ledger_journal_entry j WHERE j.stream_id = t.id)"
+_UNTOLD = (
+    "t.tenant_id = %s AND NOT EXISTS (SELECT 1 FROM ledger_journal_entry j"
+    " WHERE j.stream_id = t.id AND j.tenant_id = t.tenant_id AND j.kind = 'event')"
+)
 
 
 def _event(entry: Row) -> list[Fault]:
@@ -212,7 +240,7 @@ def _event(entry: Row) -> list[Fault]:
     for row in rows:
         faults += _unsalted(f"event:{stream}", row, told)
     salt = rows[0]["salt"] if rows else None
-    faults += _copies([entry]) + _bodies(told)
+    faults += _copies([entry]) + contents.bodies(told)
     return faults + _told([tables()["event"]], {"event": rows}, told, salt)[1]
 
 
@@ -231,8 +259,10 @@ def _copies(rows: Iterable[Row]) -> list[Fault]:
         if document is None:
             faults.append(Fault(row["seq"], None, "unreadable", f"entry {row['seq']} isn't a document"))
             continue
-        for column in ("at", "actor", "verb"):
-            if plain(row[column]) != document[column]:
+        stands = {column: plain(row[column]) for column in ("at", "actor", "verb")}
+        stands |= {"stream": f"{row['kind']}:{row['stream_id']}", "tenant": str(row["tenant_id"])}
+        for column, value in stands.items():
+            if value != document.get(column):
                 faults.append(
                     Fault(
                         row["seq"],
@@ -295,92 +325,3 @@ def _journalled(table: Table, column: str, value: Any, salt: bytes | None) -> An
 
 
 _HEAD_OWN = frozenset({"head_seq", "head_digest"})
-
-
-def _checkpoints(run_id: UUID, told: Mapping[str, Mapping[str, Any]], salt: bytes | None) -> list[Fault]:
-    """Each hashes to its digest and names the one before. Under an erased salt its texts are what its entry has of them."""
-    faults = []
-    previous = bytes(32)
-    for row in facts.read(rows=Part("checkpoint", "t.run_id = %s", (run_id,), many=True, order="t.seq")).many("rows"):
-        fields = CheckpointFields(
-            run_id=run_id,
-            seq=row["seq"],
-            kind=CheckpointKind(row["kind"]),
-            previous_digest=previous,
-            last_transition=row["last_transition"],
-            next_transition=row["next_transition"],
-            instance_id=row["instance_id"],
-            version=row["version"],
-            code_version=row["code_version"],
-            fence=Fence(row["fence_epoch"], row["fence_count"]),
-            state_commitment=row["state_commitment"],
-            artifacts=tuple(row["artifacts"]),
-        )
-        said = told.get(f"checkpoint:{row['id']}", {})
-        erased = committed_digest(fields, said.get("code_version"), said.get("artifacts"))
-        if (erased if salt is None else checkpoint_digest(fields, salt)) != row["digest"]:
-            faults.append(
-                Fault(
-                    None,
-                    f"checkpoint:{row['id']}",
-                    "checkpoint-differs",
-                    f"checkpoint {row['seq']} doesn't hash to its digest",
-                )
-            )
-        previous = row["digest"]
-    return faults
-
-
-def _bodies(replayed: Mapping[str, dict[str, Any]]) -> list[Fault]:
-    """Every body that a stream's entries brought in still has the bytes that its commitment covers, or was erased."""
-    faults = []
-    told = {UUID(name.partition(":")[2]): fields for name, fields in replayed.items() if name.startswith("body:")}
-    for ids in _batches(sorted(told)):
-        each = ", ".join(["%s"] * len(ids))
-        rows = {
-            row["id"]: row
-            for row in facts.read(rows=Part("body", f"t.id IN ({each})", tuple(ids), many=True)).many("rows")
-        }
-        for body_id in ids:
-            row = rows.get(body_id)
-            if row is None:
-                faults.append(Fault(None, f"body:{body_id}", "row-missing", f"body {body_id} isn't there"))
-            elif row["erased_at"] is not None and told[body_id].get("erased_at") is None:
-                faults.append(
-                    Fault(None, f"body:{body_id}", "erasure-unknown", f"body {body_id} was erased past the journal")
-                )
-            elif row["commitment"].hex() != told[body_id]["commitment"] or not _whole(row):
-                faults.append(
-                    Fault(
-                        None,
-                        f"body:{body_id}",
-                        "body-differs",
-                        f"body {body_id}: its bytes don't match their commitment",
-                    )
-                )
-    return faults
-
-
-def _whole(row: Row) -> bool:
-    if row["erased_at"] is not None:
-        return True
-    if row["salt"] is None or row["content"] is None:
-        return False
-    return bool(commit(row["salt"], row["content"]) == row["commitment"])
-
-
-def _said(run_id: UUID, run: Row | None) -> list[Fault]:
-    """The run's columns for people's search, which stand in no entry, must say what the caller said: that is a body with a commitment."""
-    about = facts.read(about=Part("body", "t.id = %s", (run["about_id"],))).row("about") if run else None
-    if run is None or about is None or about["content"] is None:
-        return []
-    said = parse(about["content"])
-    return [
-        Fault(None, f"run:{run_id}", "copy-differs", f"the run's {column} isn't what its starter said")
-        for column in ("task", "text", "attributes")
-        if canonical(said.get(column)) != canonical(run[column])
-    ]
-
-
-def _batches(ids: list[UUID], size: int = 200) -> Iterable[list[UUID]]:
-    return (ids[start : start + size] for start in range(0, len(ids), size))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection
@@ -15,7 +15,7 @@ from ledger.domain.errors import LedgerError
 from ledger.domain.journal import link
 from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
 from ledger.engine import sweep
-from ledger.models import Checkpoint, JournalEntry, VerifiedChain
+from ledger.models import Checkpoint, JournalEntry, Run, VerifiedChain
 from ledger.services import facts, verifications, verify
 from tests.documents import REQUEST
 from tests.tamper import run_sql, triggers_off
@@ -223,3 +223,36 @@ def test_what_people_search_by_must_say_what_the_caller_said(world: World, run_i
     with triggers_off("ledger_run"):
         run_sql(f"UPDATE ledger_run SET {column} = %s WHERE id = %s", told, _key(run_id))
     assert "copy-differs" in _codes(run_id)
+
+
+@pytest.mark.parametrize("column", ["kind", "tenant_id"])
+def test_an_entry_that_a_column_hides_from_its_own_stream_is_found(world: World, run_id: UUID, column: str) -> None:
+    entry = _entry(world, run_id, 2)
+    told = "event" if column == "kind" else _key(uuid4())
+    with triggers_off("ledger_journal_entry"):
+        run_sql(f"UPDATE ledger_journal_entry SET {column} = %s WHERE id = %s", told, entry.pk)
+    assert "copy-differs" in _codes(run_id)
+
+
+@pytest.mark.parametrize(("column", "told"), [("media", "text/plain"), ("size", 1)])
+def test_what_is_said_of_a_body_s_bytes_must_be_so(world: World, run_id: UUID, column: str, told: object) -> None:
+    state = Checkpoint.objects.of(world.tenant).get(run_id=run_id, seq=1).state_id
+    with triggers_off("ledger_body"):
+        run_sql(f"UPDATE ledger_body SET {column} = %s WHERE id = %s", told, _key(state))
+    assert _codes(run_id) == {"body-differs"}
+
+
+def test_what_its_starter_said_is_located_when_it_isn_t_a_document_any_more(world: World, run_id: UUID) -> None:
+    about = Run.objects.of(world.tenant).get(pk=run_id).about_id
+    with triggers_off("ledger_body"):
+        run_sql("UPDATE ledger_body SET content = %s WHERE id = %s", b"\xff{", _key(about))
+    assert _codes(run_id) == {"body-differs"}
+
+
+@pytest.mark.sqlite_only
+def test_a_value_that_can_t_even_be_read_is_a_fault_and_no_crash(world: World, run_id: UUID) -> None:
+    with triggers_off("ledger_checkpoint"):
+        run_sql("PRAGMA ignore_check_constraints = ON")
+        run_sql("UPDATE ledger_checkpoint SET artifacts = 'forged' WHERE run_id = %s", _key(run_id))
+        run_sql("PRAGMA ignore_check_constraints = OFF")
+    assert _codes(run_id) == {"unreadable"}

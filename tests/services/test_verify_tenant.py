@@ -18,6 +18,8 @@ from tests.documents import TRANSITIONS
 from tests.tamper import run_sql, triggers_off
 from tests.world import World
 
+HASH = "'\\x00'" if connection.vendor == "postgresql" else "x'00'"
+
 
 def key_of(value: UUID) -> object:
     return value if connection.vendor == "postgresql" else value.hex
@@ -44,6 +46,7 @@ def told(world: World) -> World:
         ("ledger_api_key", "scopes = '[\"operate\"]'"),
         ("ledger_api_key", "workflows = '[\"payroll\"]'"),
         ("ledger_api_key", "emits = '[]'"),
+        ("ledger_api_key", f"hash = {HASH}"),
         ("ledger_agent", "active = false"),
         ("ledger_event", "type = 'order.cancelled'"),
     ],
@@ -63,6 +66,14 @@ def test_a_key_that_stands_in_no_entry_is_found(told: World) -> None:
         key_of(told.tenant.pk),
     )
     assert "row-unknown" in codes(told)
+
+
+@pytest.mark.parametrize("column", ["kind", "tenant_id"])
+def test_an_event_whose_entry_was_hidden_from_its_tenant_is_found(told: World, column: str) -> None:
+    other = "'run'" if column == "kind" else f"'{key_of(UUID(int=told.tenant.pk.int ^ 1))}'"
+    with triggers_off("ledger_journal_entry"):
+        run_sql(f"UPDATE ledger_journal_entry SET {column} = {other} WHERE kind = 'event'")
+    assert codes(told) == {"row-unknown"}
 
 
 def test_a_deleted_entry_of_the_administration_is_missed(told: World) -> None:
