@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,3 +66,18 @@ def test_a_console_that_takes_the_next_port_leaves_another_one_to_the_payment_se
 def test_a_payment_service_with_calls_out_is_told_to_keep_its_port() -> None:
     assert "--sandbox-port" in demo.what_helps(LedgerError("target-in-use", "calls are out", "Settle them first."))
     assert demo.what_helps(LedgerError("invalid", "no", "Start over.")) == "Start over."
+
+
+def test_a_second_start_on_the_same_data_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    environ = {**os.environ, "RESUMEAPP_VAR": str(tmp_path), "DATABASE_URL": ""}
+    argv = [sys.executable, "manage.py", "demo", "--port", "18400", "--sandbox-port", "18490"]
+    with demo.alone(tmp_path):
+        second = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    assert (
+        second.returncode == 1
+        and f"already, as process {os.getpid()}" in second.stderr
+        and "RESUMEAPP_VAR" in second.stderr
+    )
+    assert not list(tmp_path.glob("*.sqlite3")) and not (tmp_path / "addresses").exists()
+    with demo.alone(tmp_path):
+        assert (tmp_path / "demonstration.lock").read_text() == str(os.getpid()), "whoever ended has let go of it"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import socket
 import sys
 import time
 from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +42,10 @@ class Command(BaseCommand):
         parser.add_argument("--ready-file", help="write the addresses, process ids and sign-ins to this file as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        with alone(settings.VAR):
+            self._run(options)
+
+    def _run(self, options: Mapping[str, Any]) -> None:
         self._say("Migrating the database …")
         call_command("migrate", verbosity=0)
         schedules.ensure()
@@ -120,6 +128,27 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
+
+
+@contextmanager
+def alone(var: Path) -> Iterator[None]:
+    """Nobody else runs the demonstration on this data meanwhile: a second one would take its targets to a payment service of its own.
+
+    The lock ends with the process, however that ends. Raises CommandError with the id of the process that has it.
+    """
+    with (var / "demonstration.lock").open("a+") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held.seek(0)
+            raise CommandError(
+                f"the demonstration runs on {var} already, as process {held.read().strip() or 'unknown'}; nothing was changed. "
+                "Stop that one with Ctrl-C first, or run another one on data of its own: RESUMEAPP_VAR=<directory>."
+            ) from None
+        held.truncate(0)
+        held.write(str(os.getpid()))
+        held.flush()
+        yield
 
 
 def what_helps(refusal: LedgerError) -> str:
