@@ -252,6 +252,10 @@ _WITHOUT = {
         ("target:moved", "target:moved_unasked", "plan:name_called_twice"),
         "Every check is made again. A call whose target still isn’t as it was is withdrawn: the agent is told, and goes on without it.",
     ),
+    **dict.fromkeys(
+        ("retry:no_keys", "retry:key_forgotten", "retry:asked_and_refused"),
+        "Every check is made again. The call isn’t tried again: the agent is told, and goes on without it.",
+    ),
 }
 """What waking a run again causes where a check would fail just as before."""
 

@@ -10,6 +10,7 @@ import pytest
 from bench import RECEIPT, Bench, Refund, charge, issue, propose
 from ledger_script import (
     COMMIT,
+    EFFECT,
     PERMIT,
     PROPOSE,
     RELEASE,
@@ -24,6 +25,7 @@ from loopback import answer, problem
 from resumeapp_client import (
     Context,
     EffectEnded,
+    EffectGivenUp,
     Step,
 )
 
@@ -69,6 +71,25 @@ def test_an_effect_that_is_over_raises_what_ended_it(bench: Bench, state: str, c
     assert raised == [name]
     assert commit["next"] == {"kind": "fail", "reason": f"effect pay: {cause or state}"}
     assert not bench.target.seen
+
+
+def test_what_a_person_let_the_run_go_on_without_is_told_to_the_agent_and_not_tried(bench: Bench) -> None:
+    raised: list[EffectGivenUp] = []
+
+    def goes_on(ctx: Context[Refund], s: Refund) -> Step:
+        try:
+            ctx.perform("pay", call=charge)
+        except EffectGivenUp as given_up:
+            raised.append(given_up)
+        return ctx.complete()
+
+    left = packet(
+        "goes_on",
+        effects={"pay": effect("failed", cause="throttled", attempt=1)},
+        decision={"decision": "resume", "reasons": ["checks:passed"], "without": {EFFECT: "key_forgotten"}},
+    )
+    assert bench.run(goes_on, left, COMMIT)["next"]["kind"] == "complete"
+    assert raised[0].facts == {"effect": "pay", "cause": "given_up_key_forgotten"} and not bench.asked(PERMIT)
 
 
 def test_a_permitted_call_is_settled_and_its_result_committed(bench: Bench) -> None:

@@ -86,6 +86,8 @@ def _effect(read: Packet, each: EffectFacts) -> str:
             f"\n  Called by {row.carried_to} under the plan before this one: don't propose it again. To say that you know of it, accept it by its"
             f" name; any further act, one of the same content too, needs another name until {row.carried_to} has been left once more."
         )
+    if why := read.without.get(row.id):
+        text += f"\n  A person let the run go on without it ({why}): don't try it again."
     return text if each.result is None else f"{text}\n{fenced(each.result.decode('utf-8', 'replace'), 'json')}"
 
 

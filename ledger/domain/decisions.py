@@ -59,6 +59,18 @@ OF_INTENT = frozenset({"integrity", "effects", "attempts", "dispute"})
 MOVED_UNASKED = "moved_unasked"
 """The reason of a target check: it moved, and nobody was asked about the effect, so that nobody can be asked again."""
 
+WITHOUT = frozenset(
+    {
+        ("retry", "no_keys"),
+        ("retry", "key_forgotten"),
+        ("retry", "asked_and_refused"),
+        ("policy", "denied"),
+        ("target", "moved"),
+        ("target", MOVED_UNASKED),
+    }
+)
+"""Checks, with their reasons, that pass only where a person who was handed the run has woken it: it goes on without what they are about."""
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from ledger.domain.decisions import WITHOUT
 from ledger.domain.effects import EffectRow, EffectState
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import ClearanceRow, Fence, Head, LeaseRow
@@ -62,6 +63,8 @@ class Packet:
     effects: Sequence[EffectFacts]
     wait: WaitFacts | None
     now: datetime
+    without: Mapping[UUID, str]
+    """Failed effects that the run goes on without, by id, with why nobody but a person could let it: none of them is to be tried again."""
 
     def holds(self, effect: EffectFacts) -> bool:
         """Is it of the present transition instance, in which its name is unique?"""
@@ -121,6 +124,14 @@ def _parts(tenant_id: UUID, run_ids: Sequence[UUID]) -> dict[str, Part]:
             ids,
             many=True,
         ),
+        "without": Part(
+            "wake_check",
+            f"t.decision_id IN (SELECT c.decision_id FROM ledger_clearance c WHERE c.id IN (SELECT h.clearance_id {heads}))"
+            f" AND t.answer = 'pass' AND t.reason IN ({', '.join(['%s'] * len(WITHOUT))})",
+            (*ids, *(reason for _, reason in WITHOUT)),
+            many=True,
+            order="t.ordinal",
+        ),
         "effects": Part("effect", shown, ids * 2, many=True, order="t.proposed_at, t.name"),
         "targets": Part("target", f"t.id IN ({effects.format('target_id')})", ids * 2, many=True),
         "contents": Part(
@@ -175,7 +186,16 @@ def _packet(read: Facts, run_id: UUID, told: Told | None, reasons: Mapping[UUID,
         effects=_effects(read, head),
         wait=_wait(read, told, reasons),
         now=read.now,
+        without=_without(read, run_id),
     )
+
+
+def _without(read: Facts, run_id: UUID) -> dict[UUID, str]:
+    failed = {str(row["id"]): row["id"] for row in read.many("effects") if row["state"] == EffectState.FAILED}
+    checks = [check for check in read.many("without") if check["run_id"] == run_id and check["subject"] in failed]
+    return {
+        failed[check["subject"]]: check["reason"] for check in checks if (check["name"], check["reason"]) in WITHOUT
+    }
 
 
 def _find(read: Facts, part: str, column: str, value: object) -> Row | None:

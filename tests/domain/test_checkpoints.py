@@ -44,7 +44,9 @@ def test_of_versions_that_take_over_from_each_other_the_last_registered_is_curre
     assert current_version([version("2", "1"), version("1", "2")]) == "2"
     assert current_version([version("1", "2"), version("2", "1")]) == "1"
     assert current_version([version("3", "2"), version("2", "1"), version("1", "3", "0")]) == "3"
-    assert current_version([version("2", "1"), version("1", "2"), version("3", "2")]) == "3", "nothing takes over from it"
+    assert current_version([version("2", "1"), version("1", "2"), version("3", "2")]) == "3", (
+        "nothing takes over from it"
+    )
 
 
 FIELDS = CheckpointFields(

@@ -130,10 +130,35 @@ def test_a_person_who_only_wakes_the_run_lets_the_agent_go_on_without_the_call(s
     assert story.wake() == "hand_off"
     story.close_handoff("wake")
     assert story.wake() == "resume"
-    story.claim()
+    assert story.claim()["decision"]["without"] == {effect["id"]: "key_forgotten"}
+    text = story.http.get(f"/runs/{story.run_id}/resume-packet.md").content.decode()
+    assert "A person let the run go on without it (key_forgotten): don't try it again." in text
     assert story.permit(effect["id"], status=410)["code"] == "expired"
     assert story.wake() == "hand_off", "the agent tried it all the same"
     assert Permit.objects.of(story.world.tenant).filter(effect_id=effect["id"]).count() == 1
+
+
+def test_what_is_denied_by_now_or_was_refused_is_told_to_the_agent_whom_a_person_wakes(story: Story) -> None:
+    effect = throttled(story)
+    story.move_order()
+    assert story.wake() == "ask_again"
+    story.decide(story.world.alice, "deny", "leave it")
+    assert story.wake() == "hand_off"
+    story.close_handoff("wake")
+    assert story.wake() == "resume"
+    assert story.claim()["decision"]["without"] == {effect["id"]: "asked_and_refused"}
+    give_back(story)
+    story.world.policy(({"tool": "*", "verdict": "deny"},))
+    assert story.wake() == "hand_off"
+    story.close_handoff("wake")
+    assert story.wake() == "resume"
+    assert effect["id"] in story.claim()["decision"]["without"]
+
+
+def test_a_run_that_nobody_handed_over_goes_on_without_nothing(story: Story) -> None:
+    throttled(story)
+    assert story.wake() == "resume"
+    assert story.claim()["decision"]["without"] == {}
 
 
 def lost_wire(story: Story, clock: Clock) -> Json:

@@ -130,7 +130,8 @@ class Context(Generic[S]):
 
         Answers the call's result as JSON; what the target showed, where the answer was lost and the call was looked up;
         None where a person said that it was done (see the effect's reference). Raises EffectRejected, EffectDenied, EffectExpired, EffectWithdrawn or
-        EffectWrittenOff when it is over without having been done. While its outcome is unknown, or a retry is not due,
+        EffectWrittenOff when it is over without having been done, EffectGivenUp where it failed and a person let the run go on
+        without it. While its outcome is unknown, or a retry is not due,
         the run is given back and the ledger's wake decides. An effect that was called before the run was planned anew raises EffectCarried, unless
         this execution has taken it: here or in `propose`, by `on_carried="take"`, or by `accept`.
         """

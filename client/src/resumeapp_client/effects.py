@@ -11,6 +11,7 @@ from resumeapp_client.errors import (
     EffectDiffers,
     EffectEnded,
     EffectExpired,
+    EffectGivenUp,
     EffectRejected,
     EffectWithdrawn,
     EffectWrittenOff,
@@ -41,6 +42,16 @@ def require_open(effect: Effect, passing: tuple[str, ...] = ("failed", "proposed
         )
     if effect.state not in passing:
         raise RunGivenBack(effect.state)
+
+
+def given_up(effect: Effect, why: str) -> EffectGivenUp:
+    """The error for a failed effect that a person let the run go on without: to try it would only bring the run back to them."""
+    return EffectGivenUp(
+        "effect-given-up",
+        f"the effect {effect.name!r} failed ({effect.cause}), and a person let the run go on without it ({why})",
+        "Decide what the run does without it; another act is a new effect with another name.",
+        facts={"effect": effect.name, "cause": f"given_up_{why}"},
+    )
 
 
 def differs(recorded: Effect, proposal: Mapping[str, Any]) -> bool:

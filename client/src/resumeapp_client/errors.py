@@ -73,6 +73,10 @@ class EffectWithdrawn(EffectEnded):
     """It was withdrawn: by the agent, by a replan or with the run."""
 
 
+class EffectGivenUp(EffectEnded):
+    """It failed, may not be tried again, and a person let the run go on without it."""
+
+
 class EffectWrittenOff(EffectEnded):
     """Two people closed it without knowing what it did. It is never retried."""
 

@@ -62,12 +62,15 @@ class Position:
     effects: dict[str, Effect]
     wait: WaitSeen | None = None
     earlier: tuple[Effect, ...] = ()
+    without: Mapping[str, str] = field(default_factory=dict)
+    """Failed effects, by id, that a person let the run go on without, with why."""
 
     @classmethod
     def of(cls, packet: Packet) -> Position:
         """Where a claimed run stands."""
         seq, earlier = packet.checkpoint.seq, tuple(packet.earlier)
-        return cls(packet.run, seq, packet.transition, dict(packet.effects), packet.wait, earlier)
+        without = (packet.decision or {}).get("without") or {}
+        return cls(packet.run, seq, packet.transition, dict(packet.effects), packet.wait, earlier, without)
 
     def after(self, done: Committed, transition: str) -> Position:
         """Where it stands after a commit that kept it: what a new plan brought along goes on until the transition that called it."""
@@ -228,6 +231,8 @@ class Holding:
             if effect.state == "committed":
                 return effects.result(effect)
             effects.require_open(effect)
+            if effect.state == "failed" and (left := self.position.without.get(effect.id)):
+                raise effects.given_up(effect, left)
             self.go_on()
             self.taken.discard(name)  # the permit accounts for it
             permit = self._permit(effect)

@@ -84,6 +84,10 @@ class PacketCheckpointJSON(BaseModel):
 class PacketDecisionJSON(BaseModel):
     decision: str
     reasons: list[Any]
+    without: dict[UUID, str] = Field(
+        description="Failed effects that a person let the run go on without, by id, with why nobody else could. None is tried again: a permit of one"
+        " sends the run back to a person."
+    )
 
 
 class EventJSON(BaseModel):
@@ -151,12 +155,16 @@ def packet_json(packet: Packet, *, holder: bool) -> dict[str, Any]:
             "state": {"json": packet.state.text, "salt": packet.state.salt, "commitment": packet.state.commitment},
         },
         "clearance": clearance_json(packet.clearance),
-        "decision": packet.decision
-        and {"decision": packet.decision["decision"], "reasons": packet.decision["reasons"]},
+        "decision": packet.decision and _decision(packet, packet.decision),
         "effects": {effect.row.name: _effect(effect) for effect in packet.effects if packet.holds(effect)},
         "earlier": [_effect(effect) for effect in packet.effects if not packet.holds(effect)],
         "wait": packet.wait and _wait(packet.wait),
     }
+
+
+def _decision(packet: Packet, row: Any) -> dict[str, Any]:
+    without = {str(effect_id): why for effect_id, why in packet.without.items()}
+    return {"decision": row["decision"], "reasons": row["reasons"], "without": without}
 
 
 def _effect(effect: EffectFacts) -> dict[str, Any]:
