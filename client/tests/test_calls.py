@@ -7,6 +7,7 @@ import socket
 import time
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import httpx2 as httpx
 import loopback
@@ -17,6 +18,14 @@ from resumeapp_client.clocks import monotonic
 from resumeapp_client.records import Permit
 
 REQUEST = {"order": "17", "amount_minor": 500}
+
+
+IDS = {
+    "a number": (1042, "1042"),
+    "a uuid": (UUID(int=7), str(UUID(int=7))),
+    "a text": ("rf_1", "rf_1"),
+    "none": (None, None),
+}
 
 
 def permit(send_in: float = 5, answer_in: float = 5, **fields: Any) -> Permit:
@@ -247,3 +256,25 @@ def test_a_success_brings_result_and_reference(target: Loopback) -> None:
     target.on("POST", "/refunds", answer(201, {"id": "rf_1"}))
     report = outcome(target.url, call=lambda http, _permit: Done(http.post("/refunds").json(), "rf_1"))
     assert report == Report("committed", reference="rf_1", result={"id": "rf_1"})
+
+
+@pytest.mark.parametrize(("own", "reported"), IDS.values(), ids=IDS)
+@pytest.mark.parametrize("kind", [Done, Accepted])
+def test_whatever_a_target_has_for_its_ids_is_reported_as_text(
+    target: Loopback, own: Any, reported: Any, kind: Any
+) -> None:
+    target.on("POST", "/refunds", answer(201, {"id": "rf_1"}))
+
+    def call(http: TargetHttp, _permit: Permit) -> Any:
+        found = http.post("/refunds").json()
+        return Done(found, reference=own) if kind is Done else Accepted(reference=own)
+
+    report = outcome(target.url, call=call)
+    assert report.reference == reported
+    assert report.outcome == ("committed" if kind is Done else "accepted")
+
+
+def test_a_reference_that_no_text_can_hold_leaves_the_outcome_unknown(target: Loopback) -> None:
+    target.on("POST", "/refunds", answer(201, {"id": "rf_1"}))
+    report = outcome(target.url, call=lambda http, _: Done(http.post("/refunds").json(), reference="\ud800"))
+    assert ends(report) == ("unknown", None)

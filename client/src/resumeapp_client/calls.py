@@ -52,17 +52,17 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A call's result with the target's own reference for it."""
+    """A call's result with the target's own reference for it, which is kept as text."""
 
     result: Any
-    reference: str | None = None
+    reference: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """The target took the request and will finish it later; the ledger asks again after so many seconds."""
 
-    reference: str | None = None
+    reference: Any = None
     ask_after_seconds: int | None = None
 
 
@@ -308,14 +308,21 @@ def make(call: Call, http: TargetHttp, permit: Permit) -> Report:
 
 
 def _success(returned: Any, http: TargetHttp) -> Report:
+    reference = _text(returned.reference) if isinstance(returned, Accepted | Done) else None
     if isinstance(returned, Accepted):
-        return Report("accepted", reference=returned.reference, ask_after_seconds=returned.ask_after_seconds)
+        return Report("accepted", reference=reference, ask_after_seconds=returned.ask_after_seconds)
     if http.status == httpx.codes.ACCEPTED:
-        reference = returned.reference if isinstance(returned, Done) else None
         return Report("accepted", reference=reference, why="202")
-    if isinstance(returned, Done):
-        return Report("committed", reference=returned.reference, result=_jsonable(returned.result))
-    return Report("committed", result=_jsonable(returned))
+    result = returned.result if isinstance(returned, Done) else returned
+    return Report("committed", reference=reference, result=_jsonable(result))
+
+
+def _text(reference: Any) -> str | None:
+    """A target's own id as the ledger keeps it, also where it is a number or a UUID. Raises UnicodeEncodeError for what is no text."""
+    if reference is None:
+        return None
+    encode(text := str(reference))
+    return text
 
 
 def _jsonable(value: Any) -> Any:
