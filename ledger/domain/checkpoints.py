@@ -139,6 +139,11 @@ def accepted_versions(versions: Iterable[VersionRow], of: str) -> tuple[str, ...
     return tuple(sorted(row.version for row in versions if row.version == of or of in row.takes_over_from))
 
 
+def able_versions(versions: Iterable[VersionRow], of: str, transition: str) -> tuple[str, ...]:
+    """Those of them that declare the transition that comes next: no other could do it."""
+    return accepted_versions([row for row in versions if row.declares(transition)], of)
+
+
 def current_version(versions: Sequence[VersionRow]) -> str:
     """The version that new code is meant to be: of those that no other one takes over from, the one registered last.
 

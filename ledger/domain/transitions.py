@@ -379,10 +379,12 @@ def not_claimed(draft: Draft, view: RunView, *, routed_old: bool) -> bool:
     return True
 
 
-def outdated(draft: Draft, view: RunView, registered_at: datetime) -> bool:
-    """A version was registered after the run was cleared: its clearance names too few. False when not so."""
+def outdated(draft: Draft, view: RunView, registered_at: datetime, able: Sequence[str]) -> bool:
+    """A version was registered after the run was cleared, or is able to go on with it and isn't named by the clearance. False when not so."""
     clearance = view.clearance
-    if view.head.status is not Status.READY or clearance is None or clearance.opened_at >= registered_at:
+    if view.head.status is not Status.READY or clearance is None:
+        return False
+    if clearance.opened_at >= registered_at and set(able) == set(clearance.versions):
         return False
     runs.close_clearance(draft, view, ClearanceState.STALE)
     runs.to_status(draft, view, "not_claimed", Status.WAKING)

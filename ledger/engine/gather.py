@@ -13,7 +13,7 @@ from django.conf import settings
 
 from ledger.domain import decisions
 from ledger.domain.authority import GrantRow, Requirement, Verdict, grant_of, requirement
-from ledger.domain.checkpoints import accepted_versions
+from ledger.domain.checkpoints import able_versions
 from ledger.domain.effects import (
     OPEN,
     EffectRow,
@@ -155,8 +155,7 @@ def _attempts(known: Background) -> Check:
 
 def _accepted(known: Background) -> tuple[str, ...]:
     head = known.view.head
-    able = [version for version in known.versions if version.declares(head.transition)]
-    return accepted_versions(able, head.version)
+    return able_versions(known.versions, head.version, head.transition)
 
 
 def _code(known: Background) -> Check:

@@ -49,9 +49,8 @@ def _hashes(run_id: UUID, row: Row, previous: bytes, told: Mapping[str, Any], sa
         state_commitment=row["state_commitment"],
         artifacts=tuple(row["artifacts"]),
     )
-    if salt is None:
-        return committed_digest(fields, told.get("code_version"), told.get("artifacts")) == row["digest"]
-    return checkpoint_digest(fields, salt) == row["digest"]
+    erased = committed_digest(fields, told.get("code_version"), told.get("artifacts"))
+    return bool((erased if salt is None else checkpoint_digest(fields, salt)) == row["digest"])
 
 
 def bodies(replayed: Mapping[str, dict[str, Any]]) -> list[Fault]:

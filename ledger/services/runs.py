@@ -10,7 +10,7 @@ from uuid import UUID
 from ledger.domain import starts
 from ledger.domain.canonical import Body, canonical, commit
 from ledger.domain.change import Change, Kind, Stream
-from ledger.domain.checkpoints import VersionRow, accepted_versions
+from ledger.domain.checkpoints import VersionRow, able_versions
 from ledger.domain.drafts import Draft
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
@@ -55,9 +55,8 @@ def start(caller: Caller, spec: StartSpec) -> Started:
         version = _chosen(versions, spec)
         schemas.check_state(version.digest, version.state_schema, spec.state)
         draft = _draft(caller, read)
-        starts.start(
-            draft, spec, version, accepted_versions(versions, version.version), _beginning(caller, read, draft, spec)
-        )
+        able = able_versions(versions, version.version, version.initial)
+        starts.start(draft, spec, version, able, _beginning(caller, read, draft, spec))
         change = draft.change()
         run = next(insert.row for insert in change.inserts if insert.table == "run")
         return change, Started(draft.stream.id, True, spec.workflow, run, change.head)

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from ledger.domain import decisions, transitions, wakes
 from ledger.domain.change import Change
+from ledger.domain.checkpoints import VersionRow, able_versions
 from ledger.domain.effects import EffectRow
 from ledger.domain.runs import Status
 from ledger.domain.transitions import Gathered
@@ -188,8 +189,11 @@ def reconsider(run_id: UUID) -> bool:
 
     def rule(view: RunView) -> tuple[Change | None, bool]:
         draft = run_draft(view, "system:sweep", "clearance.outdated")
-        newest = max((row["created_at"] for row in view.extras["versions"]), default=view.now)
-        if not transitions.outdated(draft, view, newest):
+        rows = view.extras["versions"]
+        # A time that is yet to come was written by a clock that has gone back since, and says nothing.
+        newest = max((row["created_at"] for row in rows if row["created_at"] <= view.now), default=view.run.created_at)
+        able = able_versions([facts.load(VersionRow, row) for row in rows], view.head.version, view.head.transition)
+        if not transitions.outdated(draft, view, newest, able):
             return None, False
         return draft.change(), True
 

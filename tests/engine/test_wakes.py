@@ -352,6 +352,23 @@ def test_a_version_that_comes_later_may_take_a_run_that_was_ready_before(world: 
     assert world.claim("3").run.id == run_id and verify.run(run_id).intact
 
 
+def test_a_version_whose_time_is_yet_to_come_wakes_nobody_over_and_over(world: World, clock: Clock) -> None:
+    clock.set(86_400)
+    workflows.register(world.caller, "refund", "3", VersionSpec(SCHEMA, "assess", TRANSITIONS, ("1", "2")))
+    clock.set(0)
+    run_id = world.start_run()
+    assert not wake_rows.reconsider(run_id), "its clearance names that version already"
+    workflows.register(world.caller, "refund", "4", VersionSpec(SCHEMA, "assess", TRANSITIONS, ("1", "2", "3")))
+    assert wake_rows.reconsider(run_id), "and not this one"
+
+
+def test_a_new_run_is_for_no_version_that_lacks_its_first_transition(world: World) -> None:
+    renamed = {"triage": TRANSITIONS["assess"], "issue": TRANSITIONS["issue"]}
+    workflows.register(world.caller, "refund", "3", VersionSpec(SCHEMA, "triage", renamed, ("1", "2")))
+    clearance = run_view(world.start_run()).clearance
+    assert clearance is not None and clearance.versions == ["1", "2"]
+
+
 def test_a_clearance_that_nobody_claims_wakes_the_run_again(world: World, clock: Clock) -> None:
     run_id = commit(world, world.claimed_run(), timer(-1))
     wake(world, run_id)
