@@ -117,21 +117,7 @@ def _parts(tenant_id: UUID, run_ids: Sequence[UUID]) -> dict[str, Part]:
         "leases": Part("lease", f"t.run_id IN ({each}) AND t.active", ids, many=True),
         "checkpoints": Part("checkpoint", f"t.id IN ({last.format('id')})", ids, many=True),
         "states": Part("body", f"t.id IN ({last.format('state_id')})", ids, many=True),
-        "clearances": Part("clearance", f"t.id IN (SELECT h.clearance_id {heads})", ids, many=True),
-        "decisions": Part(
-            "decision",
-            f"t.id IN (SELECT c.decision_id FROM ledger_clearance c WHERE c.id IN (SELECT h.clearance_id {heads}))",
-            ids,
-            many=True,
-        ),
-        "without": Part(
-            "wake_check",
-            f"t.decision_id IN (SELECT c.decision_id FROM ledger_clearance c WHERE c.id IN (SELECT h.clearance_id {heads}))"
-            f" AND t.answer = 'pass' AND t.reason IN ({', '.join(['%s'] * len(WITHOUT))})",
-            (*ids, *(reason for _, reason in WITHOUT)),
-            many=True,
-            order="t.ordinal",
-        ),
+        **_of_clearances(ids),
         "effects": Part("effect", shown, ids * 2, many=True, order="t.proposed_at, t.name"),
         "targets": Part("target", f"t.id IN ({effects.format('target_id')})", ids * 2, many=True),
         "contents": Part(
@@ -151,6 +137,21 @@ def _parts(tenant_id: UUID, run_ids: Sequence[UUID]) -> dict[str, Part]:
         "event_data": Part(
             "body", f"t.id IN (SELECT e.body_id FROM ledger_event e WHERE e.id IN ({events}))", ids, many=True
         ),
+    }
+
+
+def _of_clearances(run_ids: Sequence[UUID]) -> dict[str, Part]:
+    """The clearances that runs stand under, the decisions behind these, and what each decision goes on without."""
+    ids = tuple(run_ids)
+    present = f"(SELECT h.clearance_id FROM ledger_run_head h WHERE h.run_id IN ({', '.join(['%s'] * len(ids))}))"
+    decided = f"(SELECT c.decision_id FROM ledger_clearance c WHERE c.id IN {present})"
+    reasons = ", ".join(["%s"] * len(WITHOUT))
+    passed = f"t.decision_id IN {decided} AND t.answer = 'pass' AND t.reason IN ({reasons})"
+    told = (*ids, *(reason for _, reason in WITHOUT))
+    return {
+        "clearances": Part("clearance", f"t.id IN {present}", ids, many=True),
+        "decisions": Part("decision", f"t.id IN {decided}", ids, many=True),
+        "without": Part("wake_check", passed, told, many=True, order="t.ordinal"),
     }
 
 
