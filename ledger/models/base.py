@@ -95,14 +95,16 @@ class Record(TenantModel):
 
     `RECORD` is its name in Changes and journal entries; `UNJOURNALLED` names the attributes that never enter an entry (bytes, signs of life, what a
     body commits already); `COMMITTED` those that enter it only as a commitment under the salt of the entry's stream: whatever somebody outside
-    words as they like. All others are ids, codes, numbers, times and digests, which stand in the unerasable chain as they are. `MACHINE` is the
-    column that says where a row's machine stands, which each of its entries names as read: `from` and `to`. `APPEND_ONLY` tables carry triggers
+    words as they like; `LATER` those that entries of before don't carry, which are compared where they stand. All others are ids, codes, numbers,
+    times and digests, which stand in the unerasable chain as they are. `MACHINE` is the column that says where a row's machine stands, which each
+    of its entries names as read: `from` and `to`. `APPEND_ONLY` tables carry triggers
     against UPDATE, DELETE and TRUNCATE.
     """
 
     RECORD: ClassVar[str]
     UNJOURNALLED: ClassVar[frozenset[str]] = frozenset()
     COMMITTED: ClassVar[frozenset[str]] = frozenset()
+    LATER: ClassVar[frozenset[str]] = frozenset()
     MACHINE: ClassVar[str | None] = None
     APPEND_ONLY: ClassVar[bool] = False
 

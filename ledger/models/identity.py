@@ -133,6 +133,7 @@ class ApiKey(Record):
     RECORD = "api_key"
     UNJOURNALLED = frozenset({"last_used_at"})
     COMMITTED = frozenset({"label", "emits", "hash"})
+    LATER = frozenset({"hash"})
     MACHINE = "revoked_at"
 
     id = record_id()

@@ -49,6 +49,8 @@ class Table:
     """What its rows carry in the journal, as it is or as a commitment."""
     committed: frozenset[str]
     """Those of which only a commitment under the stream's salt enters an entry."""
+    later: frozenset[str]
+    """Those that entries of before they were journalled don't carry."""
     machine: str | None
     """The column that says where a row's machine stands."""
 
@@ -113,6 +115,7 @@ def _table(model: type[Record]) -> Table:
         defaults={name: column.default for name, column in columns.items()},
         journalled=frozenset(columns) - model.UNJOURNALLED,
         committed=model.COMMITTED,
+        later=model.LATER,
         machine=model.MACHINE,
     )
 

@@ -194,7 +194,7 @@ def _told(
         for row in rows[table.record]:
             count += 1
             name = f"{table.record}:{row[table.key]}"
-            faults += _compare(table, name, row, told.pop(name, None), salt)
+            faults += compare(table, name, row, told.pop(name, None), salt)
     known = {table.record for table in own}
     for name in told:
         if name.partition(":")[0] in known:
@@ -285,7 +285,7 @@ def _rows(run_id: UUID, replayed: Mapping[str, dict[str, Any]], salt: bytes | No
         for row in rows_of(table, run_id):
             count += 1
             name = f"{table.record}:{row[table.key]}"
-            faults += _compare(table, name, row, told.pop(name, None), salt)
+            faults += compare(table, name, row, told.pop(name, None), salt)
     for name in told:
         if name.partition(":")[0] not in _SKIPPED:
             faults.append(Fault(None, name, "row-missing", f"the journal speaks of {name}, which isn't there"))
@@ -303,13 +303,13 @@ def rows_of(table: Table, run_id: UUID) -> Sequence[Row]:
     return facts.read(rows=Part(table.record, f"t.{column} = %s", (run_id,), many=True)).many("rows")
 
 
-def _compare(table: Table, name: str, row: Row, told: Mapping[str, Any] | None, salt: bytes | None) -> list[Fault]:
+def compare(table: Table, name: str, row: Row, told: Mapping[str, Any] | None, salt: bytes | None) -> list[Fault]:
     """What is committed is compared through its commitment, and no more once the salt is erased."""
     if told is None:
         return [Fault(None, name, "row-unknown", f"{name} stands in no entry: it was written past the journal")]
     differing = sorted(
         column
-        for column in table.journalled - _HEAD_OWN
+        for column in table.journalled - _HEAD_OWN - (table.later - told.keys())
         if not (salt is None and column in table.committed)
         and _journalled(table, column, row[column], salt)
         != told.get(column, _journalled(table, column, table.columns[column].default, salt))

@@ -11,9 +11,13 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 
+from ledger.domain import journal
+from ledger.domain.journal import StoredEntry
 from ledger.domain.workflows import VersionSpec
-from ledger.services import events, verify, workflows
+from ledger.models.tables import tables
+from ledger.services import events, facts, verify, workflows
 from ledger.services.events import EventSpec
+from ledger.services.facts import Part
 from tests.documents import TRANSITIONS
 from tests.tamper import run_sql, triggers_off
 from tests.world import World
@@ -55,6 +59,22 @@ def test_an_administrative_row_that_was_altered_is_found(told: World, table: str
     with triggers_off(table) if table == "ledger_policy_version" else nullcontext():
         run_sql(f"UPDATE {table} SET {change} WHERE tenant_id = %s", key_of(told.tenant.pk))
     assert "row-differs" in codes(told)
+
+
+def test_a_key_of_before_its_hash_stood_in_entries_is_no_fault(told: World) -> None:
+    table, of = tables()["api_key"], (told.tenant.pk,)
+    read = facts.read(
+        keys=Part("api_key", "t.tenant_id = %s", of, many=True),
+        head=Part("tenant_head", "t.tenant_id = %s", of),
+        entries=Part("journal_entry", "t.stream_id = %s", of, many=True, order="t.seq"),
+    )
+    entries = [StoredEntry(row["seq"], row["content"], row["digest"]) for row in read.many("entries")]
+    key, salt = read.many("keys")[0], read.many("head")[0]["salt"]
+    said = journal.replay(entries)[f"api_key:{key['id']}"]
+    before = {name: value for name, value in said.items() if name != "hash"}
+    assert said.keys() - before.keys() == {"hash"}
+    assert not verify.compare(table, "a key", key, before, salt) and not verify.compare(table, "a key", key, said, salt)
+    assert verify.compare(table, "a key", {**key, "hash": bytes(32)}, said, salt)
 
 
 def test_a_key_that_stands_in_no_entry_is_found(told: World) -> None:
