@@ -69,7 +69,9 @@ def test_a_key_of_before_its_hash_stood_in_entries_is_no_fault(told: World) -> N
         entries=Part("journal_entry", "t.stream_id = %s", of, many=True, order="t.seq"),
     )
     entries = [StoredEntry(row["seq"], row["content"], row["digest"]) for row in read.many("entries")]
-    key, salt = read.many("keys")[0], read.many("head")[0]["salt"]
+    key, head = read.many("keys")[0], read.row("head")
+    assert head is not None
+    salt = head["salt"]
     said = journal.replay(entries)[f"api_key:{key['id']}"]
     before = {name: value for name, value in said.items() if name != "hash"}
     assert said.keys() - before.keys() == {"hash"}
