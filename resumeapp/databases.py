@@ -7,9 +7,14 @@ from typing import Any, Final
 import dj_database_url
 from psycopg import _queries as conversions
 
+from resumeapp.postgres.connection import Patient
+
 # Seconds a connection is kept; None keeps it. A pool in a forking cluster corrupts connections,
 # and kept connections under ASGI leak until the server refuses.
 _KEEP: Final[dict[str, int | None]] = {"web": None, "asgi": 0, "cluster": 60, "timer": 60}
+
+SILENCE: Final = timedelta(seconds=5)
+"""So long after a statement's time-out a client waits for the server to say so; then it takes the other end for dead."""
 
 _SQLITE_PRAGMAS: Final = (
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA recursive_triggers=ON"
@@ -83,9 +88,12 @@ def _postgres(parsed: dict[str, Any], process: str, statement_timeout: timedelta
         "tcp_user_timeout": 30_000,
         "application_name": f"resumeapp-{process}",
     }
+    if statement_timeout:
+        options["patience"] = (statement_timeout + SILENCE).total_seconds()
     if process == "asgi":
-        options["pool"] = {"min_size": 1, "max_size": 16, "timeout": 10}
+        options["pool"] = {"min_size": 1, "max_size": 16, "timeout": 10, "connection_class": Patient}
     return parsed | {
+        "ENGINE": "resumeapp.postgres",
         "ATOMIC_REQUESTS": False,
         "CONN_MAX_AGE": _KEEP.get(process, 60),
         "CONN_HEALTH_CHECKS": process != "asgi",

@@ -1,6 +1,7 @@
 """The sweep: everything that is due, from rows alone. Queue messages only make it prompt; without any of them everything still proceeds.
 
-Each pass takes a bounded batch. An item that fails is logged by its id and the kind of error, and never stops the rest.
+Each pass takes a bounded batch. An item that fails is logged by its id and the kind of error, and never stops the rest. Neither does a connection
+that is lost: passes come in an order, and where each loss ended the sweep, the last of them would never have their turn.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from time import monotonic
 from typing import Any, Final
 
 import structlog
+from django.db import OperationalError, connection
 
 from ledger.domain.errors import LedgerError
 from ledger.engine import clocks, reconcile, wakes
@@ -94,7 +96,7 @@ def reconcile_due(limit: int = BATCH) -> int:
 
 
 def _run(each: Pass, limit: int) -> int:
-    items = each.due(limit)
+    items = _due(each, limit)
     begun = monotonic()
     for done, item in enumerate(items):
         if done and each.asks_targets and monotonic() - begun > limit * LONGEST_EACH:
@@ -105,7 +107,18 @@ def _run(each: Pass, limit: int) -> int:
             _log.warning("sweep_item_refused", what=each.name, item=_id(item), code=refusal.code)
         except Exception as fault:
             _log.error("sweep_item_failed", what=each.name, item=_id(item), error=type(fault).__name__)
+            connection.close_if_unusable_or_obsolete()
     return len(items)
+
+
+def _due(each: Pass, limit: int) -> Sequence[Any]:
+    """What is due. Where the connection is lost, one more is made; when that fails too, the database doesn't answer."""
+    try:
+        return each.due(limit)
+    except OperationalError as fault:
+        _log.warning("sweep_pass_repeated", what=each.name, error=type(fault).__name__)
+        connection.close_if_unusable_or_obsolete()
+        return each.due(limit)
 
 
 def _hook(name: str, expire: Callable[[int], int], limit: int) -> int:
@@ -113,6 +126,7 @@ def _hook(name: str, expire: Callable[[int], int], limit: int) -> int:
         return expire(limit)
     except Exception as fault:
         _log.error("sweep_hook_failed", what=name, error=type(fault).__name__)
+        connection.close_if_unusable_or_obsolete()
         return 0
 
 

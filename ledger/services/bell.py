@@ -17,6 +17,8 @@ from django.db import DatabaseError, connection
 CHANNEL: Final = "resumeapp_ready"
 PAUSE: Final = 5.0
 """Seconds between two attempts to listen."""
+QUIET: Final = 15.0
+"""Seconds without a notice after which a listener looks whether anybody is still there."""
 
 _log = structlog.get_logger(__name__)
 
@@ -84,9 +86,13 @@ def _listen() -> None:
         time.sleep(PAUSE)
 
 
-def hear(listening: Any) -> None:
-    """Ring here for each notice on this psycopg connection, until it ends."""
+def hear(listening: Any, quiet: float = QUIET) -> None:
+    """Ring here for each notice on this psycopg connection, until it ends or its other end doesn't answer any more.
+
+    After so many seconds without a notice it asks to listen once more, which changes nothing where it does.
+    """
     listening.autocommit = True
-    listening.execute(f"LISTEN {CHANNEL}")
-    for _ in listening.notifies():
-        _bell.ring()
+    while True:
+        listening.execute(f"LISTEN {CHANNEL}")
+        for _ in listening.notifies(timeout=quiet):
+            _bell.ring()

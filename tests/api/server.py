@@ -18,7 +18,8 @@ from django.db import connection
 from tests.conventions.sources import ROOT
 
 
-def _environment(directory: Path) -> dict[str, str]:
+def environment(directory: Path) -> dict[str, str]:
+    """Of a process of the product on this test's database, with its files in the directory."""
     name = str(connection.settings_dict["NAME"])
     found = {
         **os.environ,
@@ -35,8 +36,8 @@ def _environment(directory: Path) -> dict[str, str]:
 
 
 @contextmanager
-def serving(directory: Path) -> Iterator[int]:
-    """A server with one process on a free port of loopback; its port."""
+def serving(directory: Path, **more: str) -> Iterator[int]:
+    """A server with one process on a free port of loopback, with these variables in its environment; its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
@@ -45,7 +46,7 @@ def serving(directory: Path) -> Iterator[int]:
         process = subprocess.Popen(
             [*command, "--workers", "1", "--blocking-threads", "4", "resumeapp.wsgi:application"],
             cwd=ROOT,
-            env=_environment(directory),
+            env=environment(directory) | more,
             stdout=subprocess.DEVNULL,
             stderr=log,
         )

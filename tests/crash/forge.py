@@ -2,10 +2,12 @@
 
 `python -m tests.crash.forge FD MODULE…` takes requests on the socket FD: JSON `{"role": "module:function", "args": {}, "log": path}` with two file
 descriptors, the report pipe's writing end and the control pipe's reading end; answers `{"pid": …}`. It ends, and all its children with it, when
-the socket is closed. It must stay single-threaded and without connections, so that a fork is as good as a fresh start.
+the socket is closed. It must stay single-threaded and without connections, so that a fork is as good as a fresh start. A child that gets SIGUSR1
+writes where each of its threads stands to its log, and goes on.
 """
 
 import ctypes
+import faulthandler
 import importlib
 import json
 import os
@@ -55,6 +57,7 @@ def _become(request: dict[str, object], descriptors: list[int]) -> None:
         log = os.open(str(request["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(log, 1)
         os.dup2(log, 2)
+        faulthandler.register(signal.SIGUSR1, file=2)
         module, _, function = str(request["role"]).partition(":")
         getattr(importlib.import_module(module), function)(request["args"], *descriptors)
         code = 0

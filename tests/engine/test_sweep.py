@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import timedelta
 from importlib import import_module
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.conf import settings
-from django.db import transaction
+from django.db import OperationalError, connection, transaction
 from django_q.models import OrmQ, Schedule
 
 from ledger import schedules, tasks
@@ -90,6 +92,61 @@ def test_an_item_that_fails_is_passed_over(world: World) -> None:
 
     assert sweep._run(sweep.Pass("test", lambda limit: [uuid4(), uuid4()][:limit], act), 2) == 2
     assert len(seen) == 2
+
+
+class Lost:
+    """An execute wrapper: the server ends the connection before the first statement that has this in it."""
+
+    def __init__(self, before: str) -> None:
+        self.before, self.ended = before, 0
+
+    def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if self.before in sql and not self.ended:
+            self.ended = context["connection"].connection.info.backend_pid
+            other = connection.copy()
+            with closing(other), other.cursor() as cursor:
+                cursor.execute("SELECT pg_terminate_backend(%s)", [self.ended])
+        return execute(sql, params, many, context)
+
+
+@pytest.mark.postgres_only
+@pytest.mark.parametrize(
+    ("before", "at_most"),
+    [
+        ("ledger_lease t WHERE t.active AND t.expires_at <= ", 0),
+        ("UPDATE ledger_wait_set ", 1),
+        ("(t.state = 'queued' OR t.until <= ", 0),
+        ("INSERT INTO ledger_decision", 1),
+    ],
+    ids=["looking for the first pass", "acting on a wait", "looking for wakes", "deciding a wake"],
+)
+def test_a_connection_that_is_lost_costs_a_sweep_one_item_at_most(
+    world: World, clock: Clock, before: str, at_most: int
+) -> None:
+    runs = [commit(world, world.claimed_run(), timer(5)) for _ in range(3)]
+    clock.shift(6)
+    sweep._watch.jump()  # the clock's jump is seen, and no part of this
+    lost = Lost(before)
+    with connection.execute_wrapper(lost):
+        sweep.sweep(10_000)
+    assert lost.ended and lost.ended != connection.connection.info.backend_pid
+    assert sum(world.head(run).status != "ready" for run in runs) <= at_most
+    clock.shift(60)  # past the time after which who checked a wake is taken for dead
+    sweep.sweep(10_000)
+    assert all(world.head(run).status == "ready" for run in runs)
+
+
+@pytest.mark.postgres_only
+def test_a_database_that_is_gone_ends_the_sweep_at_once(committed: None) -> None:
+    asked = []
+
+    def gone(_: int) -> list[object]:
+        asked.append(1)
+        raise OperationalError("the server is gone")
+
+    with pytest.raises(OperationalError):
+        sweep._run(sweep.Pass("test", gone, print), 2)
+    assert len(asked) == 2
 
 
 def test_the_timer_never_sleeps_past_what_is_due_next_and_never_longer_than_a_second(world: World) -> None:
