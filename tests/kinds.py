@@ -153,6 +153,11 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
         "tests/storms/test_storms.py::test_cut_connections_to_the_database_lose_and_repeat_nothing",
         "tests/storms/test_storms.py::test_a_database_server_that_is_killed_again_and_again_keeps_what_it_acknowledged",
     ),
+    "The database is there and never answers, or is cut off again and again": (
+        "tests/deployment/test_silent_database.py::test_the_timer_goes_on_after_the_stated_time_though_what_it_asked_is_never_answered",
+        "tests/deployment/test_silent_database.py::test_a_web_process_answers_503_in_the_stated_time_and_goes_on",
+        "tests/engine/test_sweep.py::test_a_connection_that_is_lost_costs_a_sweep_one_item_at_most",
+    ),
     "A state looks like code": (
         "tests/api/test_inert_states.py::test_a_state_in_the_shape_of_an_object_stays_a_document_everywhere",
     ),
