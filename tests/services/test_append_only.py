@@ -128,9 +128,11 @@ WRITES: Mapping[str, Mapping[str, Callable[[Rows], list[str]]]] = {
 
 
 def _refusal(rows: Rows, sql: str) -> str:
-    """What refuses: the trigger. Where another key than the one in question is taken too, PostgreSQL may notice that first."""
+    """What refuses: the trigger of this very table, and of none that hangs on it. Where another key than the one in question is taken too,
+    PostgreSQL may notice that first."""
     by_another = "ON CONFLICT" in sql and f"ON CONFLICT ({rows.key})" not in sql
-    return f"append-only|UNIQUE constraint failed: {rows.table}" + ("|duplicate key value" if by_another else "")
+    own = f"{rows.table} is append-only|UNIQUE constraint failed: {rows.table}"
+    return own + ("|duplicate key value" if by_another else "")
 
 
 @contextmanager
