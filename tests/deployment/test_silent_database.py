@@ -90,7 +90,7 @@ def test_a_statement_that_nobody_answers_fails_and_its_connection_is_closed(peer
         began = time.monotonic()
         with pytest.raises(OperationalError, match=r"the database was silent for 0\.5 s"):
             ask(made)
-        assert time.monotonic() - began >= 0.5
+        assert 0.5 <= time.monotonic() - began < SLOW
         assert made.connection.closed and not made.is_usable()
         peer.speak()
         made.close_if_unusable_or_obsolete()
