@@ -45,11 +45,8 @@ def peer() -> Iterator[SilentPeer]:
 
 def through(peer: SilentPeer) -> dict[str, str]:
     """The environment of a process that looks for the database at the peer."""
-    found = environment(Path())["DATABASE_URL"]
-    upstream = f":{connection.settings_dict['PORT']}/"
-    assert upstream in found
     return {
-        "DATABASE_URL": found.replace(upstream, f":{peer.port}/"),
+        "DATABASE_URL": f"postgres://{connection.settings_dict['USER']}@127.0.0.1:{peer.port}/{connection.settings_dict['NAME']}",
         "RESUMEAPP_STATEMENT_TIMEOUT": f"{STATEMENT.seconds}s",
     }
 
