@@ -158,9 +158,9 @@ def test_the_timer_goes_on_after_the_stated_time_though_what_it_asked_is_never_a
         )
     try:
         until(lambda: peer.asked > 30, "its first sweeps", 60)
+        began = time.monotonic()
         peer.hush()
         until(lambda: peer.swallowed, "a statement that nobody answers")
-        began = time.monotonic()
         peer.speak()
         run_id = commit(world, world.claimed_run(), timer(0))
         until(lambda: world.head(run_id).status == "ready", "the timer to act on what is due", PATIENCE + SLOW)
