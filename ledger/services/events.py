@@ -41,6 +41,8 @@ its type, or a wait every event."""
 
 NOT_CONSUMED = "NOT EXISTS (SELECT 1 FROM ledger_event_delivery d WHERE d.event_id = e.id AND d.run_id = m.run_id)"
 LOOKED_AT = 100
+_WIDE = "t.event_subject = '', t.event_source = ''"
+"""Narrow members first: an event about order 17 that met a member for any order would leave the one for order 17 waiting for another like it."""
 
 
 def meets() -> str:
@@ -123,7 +125,7 @@ def _look(event_id: UUID, now: datetime) -> tuple[int, bool]:
     read, views = run_views(
         f"SELECT f.run_id FROM {open_ones}",
         both,
-        fitting=Part("wait_member", f"t.id IN (SELECT f.id FROM {open_ones})", both, many=True, order="t.id"),
+        fitting=Part("wait_member", f"t.id IN (SELECT f.id FROM {open_ones})", both, many=True, order=f"{_WIDE}, t.ordinal"),
         closed=closed,
     )
     members: dict[UUID, list[UUID]] = {}
@@ -211,14 +213,14 @@ def deliver(run_id: UUID, member_id: UUID, event_id: UUID, view: RunView | None 
 
 
 def early_parts(run_id: UUID) -> dict[str, Part]:
-    """The first open member of a run for which an event is kept, and the oldest such event."""
+    """The open member of a run for which an event is kept, the narrowest and then the first, and the oldest such event."""
     meetings = " UNION ALL ".join(
-        "SELECT m.id AS member_id, m.ordinal, e.id AS event_id, e.received_at"
+        "SELECT m.id AS member_id, m.ordinal, m.event_subject, m.event_source, e.id AS event_id, e.received_at"
         f" FROM ledger_wait_member m JOIN ledger_event e ON {meets()} AND {subject} WHERE m.run_id = %s AND m.state = 'open'"
         f" AND e.keep_until > {facts.clock()} AND {NOT_CONSUMED}"
         for subject in BY_SUBJECT
     )
-    first = f"FROM ({meetings}) f ORDER BY f.ordinal, f.received_at, f.event_id LIMIT 1"
+    first = f"FROM ({meetings}) f ORDER BY {_WIDE.replace('t.', 'f.')}, f.ordinal, f.received_at, f.event_id LIMIT 1"
     return {
         "early_member": Part("wait_member", f"t.id = (SELECT f.member_id {first})", (run_id,) * 2),
         "early_event": Part("event", f"t.id = (SELECT f.event_id {first})", (run_id,) * 2),

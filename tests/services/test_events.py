@@ -143,6 +143,32 @@ def test_all_waits_for_every_event_and_one_event_counts_once(world: World) -> No
     assert world.head(run_id).status == "waking" and deliveries(world, run_id) == 2
 
 
+WIDE_AND_NARROW = (
+    MemberSpec(MemberKind.EVENT, type="order.paid"),
+    MemberSpec(MemberKind.EVENT, type="order.paid", source="https://shop.example"),
+    MemberSpec(MemberKind.EVENT, type="order.paid", subject="order/17"),
+)
+
+
+@pytest.mark.parametrize("early", [False, True], ids=["late", "early"])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)], ids=["wide first", "narrow first"])
+def test_an_event_meets_the_narrowest_member_that_it_fits(world: World, order: tuple[int, ...], early: bool) -> None:
+    """Else an event about 17 met the member for any order, and one about 18 none of the two that were left."""
+    members = tuple(WIDE_AND_NARROW[each] for each in order)
+    packet = world.claimed_run()
+    wait = WaitSpec(SetMode.ALL, members, facts.read().now + DAY, OnDeadline.WAKE)
+    bank = EventSpec("https://bank.example", "b1", "order.paid", "order/19")
+    sent = (paid("e1"), paid("e2", subject="order/18"), bank)
+    if early:
+        for each in sent:
+            events.receive(world.caller, each)
+    world.commit(packet, Next(NextKind.WAIT, "issue", wait))
+    waits.look_after_open(packet.run.id)
+    if not early:
+        assert [events.receive(world.caller, each).deliveries for each in sent] == [1, 1, 1]
+    assert world.head(packet.run.id).status == "waking" and deliveries(world, packet.run.id) == 3
+
+
 def test_an_event_a_second_after_the_deadline_is_late_and_revives_nothing(world: World, clock: Clock) -> None:
     run_id = waiting(world, seconds=10)
     clock.shift(11)
