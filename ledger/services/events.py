@@ -125,7 +125,9 @@ def _look(event_id: UUID, now: datetime) -> tuple[int, bool]:
     read, views = run_views(
         f"SELECT f.run_id FROM {open_ones}",
         both,
-        fitting=Part("wait_member", f"t.id IN (SELECT f.id FROM {open_ones})", both, many=True, order=f"{_WIDE}, t.ordinal"),
+        fitting=Part(
+            "wait_member", f"t.id IN (SELECT f.id FROM {open_ones})", both, many=True, order=f"{_WIDE}, t.ordinal"
+        ),
         closed=closed,
     )
     members: dict[UUID, list[UUID]] = {}

@@ -216,3 +216,12 @@ def outdated(limit: int) -> list[UUID]:
         clearances=Part("clearance", f"t.state = 'live' AND t.id IN ({since})", many=True, order="t.opened_at")
     )
     return [row["run_id"] for row in read.many("clearances")]
+
+
+def overlooked(workflow_id: UUID, version: str, since: datetime) -> list[UUID]:
+    """Ready runs that were cleared, after this time, without a version that is there by now."""
+    ready = "SELECT h.clearance_id FROM ledger_run_head h WHERE h.workflow_id = %s AND h.status = 'ready' AND h.moved_at >= %s"
+    read = facts.read(
+        clearances=Part("clearance", f"t.state = 'live' AND t.id IN ({ready})", (workflow_id, since), many=True)
+    )
+    return [row["run_id"] for row in read.many("clearances") if version not in row["versions"]]

@@ -10,7 +10,7 @@ from ledger.domain.change import Change, Kind, Stream
 from ledger.domain.drafts import Draft
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
-from ledger.services import facts, schemas, writer
+from ledger.services import facts, schemas, wakes, writer
 from ledger.services.contracts import writes
 from ledger.services.facts import Facts, Part
 from ledger.services.ids import minter
@@ -25,8 +25,12 @@ class VersionAnswer:
 
 
 @writes(
-    moves="Inserts a workflow version, and its type with the first, on the tenant's stream.",
+    moves=(
+        "Inserts a workflow version, and its type with the first, on the tenant's stream; then what `wakes.reconsider` moves of runs that were "
+        "cleared meanwhile."
+    ),
     twice="The same content is answered as before, without an entry; other content is refused: `version-exists`.",
+    dies="A run that was cleared while the version was written waits for its clearance's time, an hour at most.",
 )
 def register(caller: Caller, type_name: str, version: str, spec: rules.VersionSpec) -> VersionAnswer:
     """Register a version; the same content again answers as before.
@@ -52,8 +56,21 @@ def register(caller: Caller, type_name: str, version: str, spec: rules.VersionSp
             return None, VersionAnswer(type_name, version, digest, created=False)
         return _change(caller, type_name, version, spec, read), VersionAnswer(type_name, version, digest, created=True)
 
-    answer, _ = writer.settle(lambda: _read(caller, type_name, version), rule)
+    answer, written = writer.settle(lambda: _read(caller, type_name, version), rule)
+    if written is not None:
+        _look_afterwards(caller, type_name, version)
     return answer
+
+
+def _look_afterwards(caller: Caller, type_name: str, version: str) -> None:
+    """Runs that were cleared after the version's time and before anybody could see it: the sweep goes by that time, and would pass them over.
+
+    A run that is cleared after the version was committed is cleared with it: the tenant's sequence has moved on.
+    """
+    row = _read(caller, type_name, version).row("version")
+    if row is not None:
+        for run_id in wakes.overlooked(row["workflow_id"], version, row["created_at"]):
+            wakes.reconsider(run_id)
 
 
 def _read(caller: Caller, type_name: str, version: str) -> Facts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
@@ -32,6 +33,7 @@ from tests.engine.waking import (
     timer,
     wake,
 )
+from tests.meeting import between_reading_and_writing
 from tests.shop import Shop, register
 from tests.world import World
 
@@ -350,6 +352,19 @@ def test_a_version_that_comes_later_may_take_a_run_that_was_ready_before(world: 
     assert wake_rows.reconsider(run_id) and not wake_rows.reconsider(run_id)
     assert wake(world, run_id).decision == "resume"
     assert world.claim("3").run.id == run_id and verify.run(run_id).intact
+
+
+@pytest.mark.postgres_only
+def test_a_run_that_is_cleared_while_a_version_is_written_may_be_taken_by_it(world: World) -> None:
+    """Its time is before the clearance's, and nobody could see it then: whoever goes by times passes the run over."""
+    started: list[UUID] = []
+
+    def registering() -> None:
+        workflows.register(world.caller, "refund", "3", VersionSpec(SCHEMA, "assess", TRANSITIONS, ("1", "2")))
+
+    between_reading_and_writing(lambda: started.append(world.start_run()), registering)
+    assert world.head(started[0]).status == "waking" and wake(world, started[0]).decision == "resume"
+    assert world.claim("3").run.id == started[0] and verify.run(started[0]).intact
 
 
 def test_a_version_whose_time_is_yet_to_come_wakes_nobody_over_and_over(world: World, clock: Clock) -> None:
