@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from uuid import UUID
 
-from django.db.models import Q, QuerySet, Subquery
+from django.db.models import Q, QuerySet, Subquery, Value
 from django.urls import reverse
 from django.utils.dateparse import parse_date
 
@@ -220,10 +220,10 @@ def _verbs(whole: bool) -> tuple[tuple[str, str], ...]:
 
 def _actors(tenant: Tenant) -> tuple[tuple[str, str], ...]:
     """Whom the filter offers: the tenant's people and agents, and the system as one."""
-    people = User.objects.filter(memberships__tenant_id=tenant.pk).order_by("name")[:200]
-    agents = Agent.objects.of(tenant).order_by("name")[:200]
+    people = User.objects.filter(memberships__tenant_id=tenant.pk).values_list(Value("person"), "pk", "name")
+    agents = Agent.objects.of(tenant).values_list(Value("agent"), "pk", "name")
+    known = sorted(people.union(agents, all=True).order_by("name")[:400], key=lambda each: each[0], reverse=True)
     return (
-        *((f"person:{person.pk}", shown(person.name)) for person in people),
-        *((f"agent:{agent.pk}", f"agent {shown(agent.name)}") for agent in agents),
+        *((f"{kind}:{pk}", shown(name) if kind == "person" else f"agent {shown(name)}") for kind, pk, name in known),
         ("system:", "resumeapp itself"),
     )

@@ -105,7 +105,7 @@ def test_a_lapse_happens_once_and_the_next_owner_has_a_higher_fence(world: World
     packet = world.claimed_run(seconds=5)
     assert leases.lapse(packet.run.id) is False
     clock.shift(6)
-    assert packet.run.id in leases.due(100)
+    assert packet.run.id in leases.due(10_000)
     assert [leases.lapse(packet.run.id), leases.lapse(packet.run.id)] == [True, False]
     head = world.head(packet.run.id)
     assert head.status == "waking" and head.fence_count > packet.fence.count

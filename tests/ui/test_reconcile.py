@@ -242,7 +242,7 @@ def test_money_is_hidden_from_operators_who_may_not_see_payloads(world: World, c
     for verb in (Verb.SEE, Verb.OPERATE):
         identity.grant_permission(world.admin, person, verb, world.workflow)
     text = client_of(person).get(reverse("reconcile", args=[world.tenant.slug])).content.decode()
-    assert "987.65" not in text and "The worker was lost while its call was out." in text
+    assert "987.65" not in text and "The worker was lost while its call was out" in text
 
 
 def test_the_queue_pages_without_losing_or_repeating_any(
@@ -282,7 +282,7 @@ def test_the_next_look_up_and_a_target_that_cant_be_asked_are_said_in_words(worl
     client = client_of(world.charlie)
     text = client.get(reverse("effect", args=[world.tenant.slug, effect.pk])).content.decode()
     assert "This target can’t be asked" in text and "no lookup" not in text
-    assert "This target can’t be asked." in client.get(reverse("reconcile", args=[world.tenant.slug])).content.decode()
+    assert "This target can’t be asked" in client.get(reverse("reconcile", args=[world.tenant.slug])).content.decode()
 
 
 def test_a_wire_is_headed_by_its_verb() -> None:

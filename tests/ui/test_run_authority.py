@@ -16,7 +16,9 @@ from tests.world import RULES, World
 
 
 def vote(name: str, revision: int, choice: str = "approve", entry_point: str = "page") -> Any:
-    return SimpleNamespace(voter=SimpleNamespace(name=name), revision=revision, choice=choice, entry_point=entry_point)
+    return SimpleNamespace(
+        reason_body=None, voter=SimpleNamespace(name=name), revision=revision, choice=choice, entry_point=entry_point
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,7 @@ def vote(name: str, revision: int, choice: str = "approve", entry_point: str = "
 )
 def test_a_void_vote_is_told_as_void_with_its_revision(revision: int, cause: str, votes: list[Any], said: str) -> None:
     asked: Any = SimpleNamespace(revision=revision, cause=cause)
-    assert run_parts._votes(votes, asked) == said
+    assert run_parts._votes(votes, asked, may_see=True) == said
 
 
 def test_the_page_of_a_run_that_was_asked_again_names_no_void_approval_as_present(world: World) -> None:
