@@ -77,9 +77,9 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
     for effect in ahead:
         checks += [_policy(known, effect, wanted[effect.id]), _grant(known, effect, wrong.get(effect.id, ""))]
     decision_facts = _facts(known)
-    if _told(known):
-        refused |= {each: Outcome.DENIED_BY_POLICY for each, needs in wanted.items() if needs.verdict is Verdict.DENY}
-        ahead = [effect for effect in ahead if effect.id not in refused]
+    denying = [each for each, needs in wanted.items() if needs.verdict is Verdict.DENY]
+    refused |= {each: Outcome.DENIED_BY_POLICY for each in denying if _let_go(known, "policy", "denied", each)}
+    ahead = [effect for effect in ahead if effect.id not in refused]
     seen: dict[UUID, SeenVersion] = {}
     if _worth_asking(checks, decision_facts):
         bound = [effect for effect in ahead if effect.resource and effect.observed_version]
@@ -89,7 +89,8 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
             decision_facts = replace(decision_facts, replan_to="")
             checks.append(_plan(known, twice))
         for effect_id, check in found.items():
-            without = _told(known) and decisions.of_person(check, decision_facts)
+            let_go = _let_go(known, "target", check.reason, effect_id)
+            without = let_go and decisions.of_person(check, decision_facts)
             if without:
                 refused[effect_id] = Outcome.WITHDRAWN
             elif check.reason == "moved":
@@ -248,7 +249,6 @@ def _disputes(known: Background) -> list[Check]:
 
 def _retries(known: Background, stuck: Mapping[UUID, str], refused: Mapping[UUID, str]) -> list[Check]:
     """May what failed be tried again? A person who woke the run knows that it may not, and what the agent is to do without it."""
-    told = _told(known)
     checks = []
     for effect in callable_next(known.view):
         if effect.state is not EffectState.FAILED:
@@ -256,7 +256,7 @@ def _retries(known: Background, stuck: Mapping[UUID, str], refused: Mapping[UUID
         why = stuck.get(effect.id, "")
         if effect.id in refused:
             why = "asked_and_refused"
-        answer = Answer.FAIL if why and not told else Answer.PASS
+        answer = Answer.FAIL if why and not _let_go(known, "retry", why, effect.id) else Answer.PASS
         checks.append(Check("retry", answer, why or "may_be_tried", effect.cause, "", str(effect.id)))
     return checks
 
@@ -287,11 +287,17 @@ def _told(known: Background) -> bool:
     return HANDED_BACK in known.wake.reasons
 
 
+def _let_go(known: Background, check: str, reason: str, effect_id: UUID) -> bool:
+    """Does the run go on without this effect, as a person said who woke it now, or before the engine only asked or waited for something else?"""
+    return _told(known) or (check, reason, str(effect_id)) in known.let_go
+
+
 def _policy(known: Background, effect: EffectRow, wanted: Requirement) -> Check:
     policy = known.view.policy
     number = str(policy.number) if policy else "none"
     if wanted.verdict is Verdict.DENY:
-        return Check("policy", Answer.PASS if _told(known) else Answer.FAIL, "denied", "", number, str(effect.id))
+        answer = Answer.PASS if _let_go(known, "policy", "denied", effect.id) else Answer.FAIL
+        return Check("policy", answer, "denied", "", number, str(effect.id))
     return Check("policy", Answer.PASS, str(wanted.verdict), "", number, str(effect.id))
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from ledger.domain.authority import GrantRow
 from ledger.domain.checkpoints import VersionRow, current_version
-from ledger.domain.decisions import REPLANS
+from ledger.domain.decisions import REPLANS, WITHOUT
 from ledger.domain.effects import ReportRow
 from ledger.domain.views import RunView
 from ledger.domain.waits import MemberRow, SetRow
@@ -25,6 +25,12 @@ _PLANNED = (
     "(SELECT max(e.first_permit_at) FROM ledger_effect e WHERE e.run_id = %s),"
     " (SELECT r.created_at FROM ledger_run r WHERE r.id = %s))"
 )
+_LET_GO = (
+    "t.decision_id IN (SELECT d.id FROM ledger_decision d WHERE d.run_id = %s AND d.decision IN ('retry_later', 'ask_again', 'reconcile')"
+    " AND d.decided_at > COALESCE((SELECT max(o.decided_at) FROM ledger_decision o WHERE o.run_id = %s"
+    " AND o.decision NOT IN ('retry_later', 'ask_again', 'reconcile')), (SELECT r.created_at FROM ledger_run r WHERE r.id = %s)))"
+    f" AND t.answer = 'pass' AND t.reason IN ({', '.join(['%s'] * len(WITHOUT))})"
+)
 _FAILED = "SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state = 'failed'"
 
 
@@ -32,7 +38,8 @@ _FAILED = "SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state = 'f
 class Background:
     """A run with what a wake reads beside its view: `usable` are used grants of failed effects, `last_words` what counted last of these, `bound` and
     `bound_bodies` what effects that may be called next are bound to, where their target says what matters; `planned` are the newest decisions to plan
-    anew or hand off since a call of the run was first permitted."""
+    anew or hand off since a call of the run was first permitted; `let_go` is what a person has let the run go on without (check, reason, effect's id
+    as text), where nothing but the engine's own waits was decided since."""
 
     view: RunView
     wake: WakeRow
@@ -50,6 +57,7 @@ class Background:
     last_words: Mapping[UUID, ReportRow]
     bound: Sequence[Row]
     bound_bodies: Sequence[Row]
+    let_go: frozenset[tuple[str, str, str]]
 
 
 def _of_effects(run_id: UUID) -> dict[str, Part]:
@@ -68,11 +76,12 @@ def _of_effects(run_id: UUID) -> dict[str, Part]:
 
 
 def _of_decisions(run_id: UUID) -> dict[str, Part]:
-    """The newest decisions, and those to plan anew or hand off since a call was first permitted."""
+    """The newest decisions, those to plan anew or hand off since a call was first permitted, and what a person has let go."""
     newest = "t.decided_at DESC"
     return {
         "decided": Part("decision", "t.run_id = %s", (run_id,), many=True, order=newest, limit=DECISIONS_READ),
         "planned": Part("decision", _PLANNED, (run_id,) * 3, many=True, order=newest, limit=REPLANS),
+        "let_go": Part("wake_check", _LET_GO, (*(run_id,) * 3, *(reason for _, reason in WITHOUT)), many=True),
     }
 
 
@@ -80,15 +89,13 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
     """Read a run for its wake, with so many of its newest entries: one statement on PostgreSQL."""
     head = "(SELECT h.{} FROM ledger_run_head h WHERE h.run_id = %s)"
     last = f"t.run_id = %s AND t.seq = {head.format('checkpoint_seq')}"
-    state = (
-        f"(SELECT c.state_id FROM ledger_checkpoint c WHERE c.run_id = %s AND c.seq = {head.format('checkpoint_seq')})"
-    )
+    at_head = f"c.run_id = %s AND c.seq = {head.format('checkpoint_seq')}"
     of_instance = f"s.run_id = %s AND s.instance_id = {head.format('instance_id')}"
     view = run_view(
         run_id,
         None,
         checkpoint=Part("checkpoint", last, (run_id,) * 2),
-        state=Part("body", f"t.id = {state}", (run_id,) * 2),
+        state=Part("body", f"t.id = (SELECT c.state_id FROM ledger_checkpoint c WHERE {at_head})", (run_id,) * 2),
         entries=Part("journal_entry", "t.stream_id = %s", (run_id,), many=True, order="t.seq DESC", limit=entries),
         versions=Part(
             "workflow_version",
@@ -132,6 +139,12 @@ def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
         usable=[facts.load(GrantRow, row) for row in extras["usable"]],
         bound=extras["bound"],
         bound_bodies=extras["bound_bodies"],
+        let_go=_let_go(extras["let_go"]),
         last_words={row["effect_id"]: facts.load(ReportRow, row) for row in extras["last_word"]},
         agent_active=view.run.agent_id is None or any(agent and agent["active"] for agent in extras["agent"]),
     )
+
+
+def _let_go(checks: Sequence[Row]) -> frozenset[tuple[str, str, str]]:
+    said = [(check["name"], check["reason"], check["subject"]) for check in checks]
+    return frozenset(each for each in said if each[:2] in WITHOUT)

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from ledger.domain.workflows import VersionSpec
-from ledger.models import EffectReport, Grant, Handoff, Permit
+from ledger.models import Decision, EffectReport, Grant, Handoff, Permit
 from ledger.services import authority, targets, workflows
 from ledger.services.targets import TargetSpec
 from tests.clock import Clock
 from tests.documents import SCHEMA, TRANSITIONS
-from tests.scenarios.story import APPROVAL, Json, Story, waiting
+from tests.scenarios.story import APPROVAL, PAY, Json, Story, waiting
 
 WIRE: Json = {"name": "wire", "tool": "wires.send", "target": "wires", "request": {"amount_minor": 4000}}
 Change = Callable[[Story, Clock], None]
@@ -136,6 +136,33 @@ def test_a_person_who_only_wakes_the_run_lets_the_agent_go_on_without_the_call(s
     assert story.permit(effect["id"], status=410)["code"] == "expired"
     assert story.wake() == "hand_off", "the agent tried it all the same"
     assert Permit.objects.of(story.world.tenant).filter(effect_id=effect["id"]).count() == 1
+
+
+def test_what_a_person_said_holds_while_the_engine_only_waits_for_a_target(story: Story, clock: Clock) -> None:
+    story.world.policy(({"tool": "*", "verdict": "allow"},))
+    story.begin()
+    step = {"kind": "go_on", "transition": "issue"}
+    made = story.commit(step, propose=[PAY, {**PAY, "name": "fee"}])["effects"]
+    story.wake()
+    story.claim()
+    story.permit(made["pay"]["id"])
+    story.settle(made["pay"]["id"], "failed", cause="throttled")
+    give_back(story)
+    clock.shift(86_400)
+    assert story.wake() == "hand_off"
+    story.close_handoff("wake")
+    story.shop.arm("error_500_not_applied", path="/orders/17", method="GET", times=2)
+    assert story.wake() == "retry_later"
+    for _ in range(2):
+        clock.shift(120)
+        story.sweep()
+    last = Decision.objects.of(story.world.tenant).filter(run_id=story.run_id).order_by("-decided_at")
+    assert [row.decision for row in last[:3]] == ["resume", "retry_later", "retry_later"], (
+        "not to the same person again"
+    )
+    assert story.claim()["decision"]["without"] == {made["pay"]["id"]: "key_forgotten"}
+    assert story.permit(made["fee"]["id"])["permit"]["attempt"] == 1
+    assert story.intact()
 
 
 def test_what_is_denied_by_now_or_was_refused_is_told_to_the_agent_whom_a_person_wakes(story: Story) -> None:
