@@ -114,6 +114,9 @@ def effect_verdict(request: TenantRequest, effect_id: UUID) -> HttpResponse:
         outcome, cause = OUTCOMES[typed["verdict"]]
         effects.verdict(caller(request), effect_id, outcome, cause, typed["evidence"], typed["reference"], read=read)
     except LedgerError as error:
+        if error.code == "reference-taken":
+            taken = {"reference": f"{error.reason[:1].upper()}{error.reason[1:]}. {error.remedy}"}
+            return _page(request, effect_id, status=error.status, typed=typed, errors=taken)
         return _changed(request, judged, read, error, typed=typed)
     now = Effect.objects.of(request.tenant).select_related("target").get(pk=effect_id)
     messages.success(request, verdicts.judged(now, typed["verdict"]))

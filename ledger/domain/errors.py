@@ -35,6 +35,7 @@ STATUS: Mapping[str, int] = {
     "method-not-allowed": 405,
     # the state of the record
     "wrong-state": 409,
+    "reference-taken": 409,
     "stale-fence": 409,
     "wrong-sequence": 409,
     "effects-open": 409,

@@ -236,6 +236,19 @@ def test_the_queue_is_oldest_first_with_the_money_at_risk_and_equals_its_badge(w
     assert badge == found.page.total == str(len(found.rows)) == "4"
 
 
+def test_one_reference_proves_one_call_and_what_was_typed_is_kept(world: World, clock: Clock) -> None:
+    first, second = lost(world, clock), lost(world, clock)
+    assert send(world, first, verdict="committed", evidence=EVIDENCE, reference="re_7").status_code == 200
+    answer = send(world, second, verdict="committed", evidence=EVIDENCE, reference="re_7")
+    text = answer.content.decode()
+    assert answer.status_code == 409 and "The reference re_7 stands already for another call at this target" in text
+    second.refresh_from_db()
+    assert EVIDENCE in text and second.state == "unknown"
+    assert send(world, second, verdict="committed", evidence=EVIDENCE, reference="re_7/2").status_code == 200
+    second.refresh_from_db()
+    assert (second.state, second.reference) == ("committed", "re_7/2")
+
+
 def test_money_is_hidden_from_operators_who_may_not_see_payloads(world: World, clock: Clock) -> None:
     lost(world, clock, arguments=b'{"amount_minor":98765,"currency":"EUR"}')
     person = world.person("olga")

@@ -48,7 +48,7 @@ from ledger.domain.effects.proposals import (
     withdraw,
 )
 from ledger.domain.effects.settles import SettleSpec, check_spec, expire, lapse_effects, replayed, settle
-from ledger.domain.effects.verdicts import Judged, Read, check_read, verdict
+from ledger.domain.effects.verdicts import Judged, Read, check_read, check_reference, verdict
 
 __all__ = [
     "DONE",
@@ -89,6 +89,7 @@ __all__ = [
     "check_closed",
     "check_known",
     "check_read",
+    "check_reference",
     "check_spec",
     "disputes",
     "effect_key",

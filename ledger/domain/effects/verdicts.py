@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -94,6 +95,21 @@ def verdict(
     )
     report(draft, effect, said, counted=moved is not None)
     return moved or effect
+
+
+def check_reference(reference: str, others: Sequence[EffectRow]) -> None:
+    """One thing at a target proves one call: a reference copied from another one would hide that nobody looked.
+
+    Raises LedgerError `reference-taken`.
+    """
+    if others:
+        raise LedgerError(
+            "reference-taken",
+            f"the reference {reference} stands already for another call at this target, “{others[0].name}”",
+            "Look which of the two it belongs to. Where one thing at the target covers both, write after it what tells this part apart.",
+            run=str(others[0].run_id),
+            effect=str(others[0].id),
+        )
 
 
 def _check_over(draft: Draft, view: RunView, effect: EffectRow, judged: Judged) -> None:

@@ -32,6 +32,7 @@ from ledger.services.effects.reading import (
     used_leave,
     words_of,
 )
+from ledger.services.facts import Part, load
 from ledger.services.ids import new_body
 from ledger.services.views import run_view
 
@@ -157,7 +158,7 @@ def verdict(
     """A person says what happened, and how they know. `cause` goes with failed: `confirmed_absent` or `rejected`.
 
     It is a word on what they had `read`, and on no later attempt or report. Raises LedgerError `agents-never-decide`, `forbidden`, `invalid` without
-    evidence, `changed`, `wrong-state`.
+    evidence, `changed`, `reference-taken`, `wrong-state`.
     """
     if caller.person_id is None:
         raise LedgerError("agents-never-decide", "a verdict is a person's", "Sign in and decide on the Reconcile page.")
@@ -172,12 +173,21 @@ def verdict(
         if not permissions.can(person_id, Verb.OPERATE, WorkflowType(pk=at.view.head.workflow_id)):
             raise LedgerError("forbidden", "you may not operate this workflow", "Ask an administrator for the right.")
         rules.check_read(read, read_of(at.effect, at.view.extras["newest_report"]))
+        if outcome is EffectState.COMMITTED:
+            rules.check_reference(reference, [load(EffectRow, row) for row in at.view.extras["proven"] if row])
         draft = run_draft(at.view, caller.actor, "effect.verdict", fresh_authority=True)
         found = new_body(canonical({"text": text}), at.view.now)
         judged = Judged(outcome, found, cause, reference, words_of(at.view).get(effect_id))
         effect = rules.verdict(draft, at.view, at.effect, judged, withdrawer(draft, at.view))
         return draft.change(), effect
 
-    parts = {**last_word(effect_id), **newest_report(effect_id)}
+    parts = {**last_word(effect_id), **newest_report(effect_id), **_proven_by(reference, effect_id)}
     effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **parts), rule)
     return effect
+
+
+def _proven_by(reference: str, effect_id: UUID) -> dict[str, Part]:
+    """Another call at the effect's target that is recorded as done under this reference."""
+    at_target = "t.target_id = (SELECT o.target_id FROM ledger_effect o WHERE o.id = %s)"
+    same = f"t.tenant_id = h.tenant_id AND t.reference = %s AND t.reference <> '' AND t.state = 'committed' AND t.id <> %s AND {at_target}"
+    return {"proven": Part("effect", same, (reference, effect_id, effect_id))}
