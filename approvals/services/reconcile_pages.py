@@ -23,7 +23,7 @@ from approvals.services.pieces import HIDDEN, MANY, Cursor, Fact, Item, Page, bo
 from approvals.services.run_lists import seen_by
 from approvals.templatetags.console import absolute
 from approvals.templatetags.console import visible_text as shown
-from ledger.domain.effects import EffectState, LookAnswer, ReportKind
+from ledger.domain.effects import OPEN, EffectState, LookAnswer, ReportKind
 from ledger.domain.identity import Verb
 from ledger.domain.phrases import words
 from ledger.models import Body, Effect, EffectReport, RunHead, Tenant, User, WorkflowType
@@ -265,6 +265,7 @@ _HELD = {
     "committed": "It was done: a person looked into what spoke against it. Nothing is sent again.",
     "failed": "It was recorded as done, and a person found that it was not. Nothing is sent again.",
 }
+_UNSETTLED = "The run is blocked, and can go on only once this is settled."
 _RUNS = {
     "running": "The run is with a worker.",
     "waiting": "The run waits.",
@@ -292,7 +293,8 @@ def _situation(effect: Effect, head: RunHead) -> str:
             _twice(effect)
             or f"It was recorded as {recorded}, and newer evidence says otherwise. The record keeps both."
         )
-    return f"{what} {_RUNS[head.status]}"
+    unsettled = head.status == "blocked" and (effect.disputed or state in OPEN)
+    return f"{what} {_UNSETTLED if unsettled else _RUNS[head.status]}"
 
 
 def _twice(effect: Effect) -> str:

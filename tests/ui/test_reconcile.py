@@ -19,7 +19,7 @@ from ledger.models import Effect, EffectReport, JournalEntry
 from ledger.services import effects, identity
 from tests.clock import Clock
 from tests.ui.asking import client_of, receipt_of
-from tests.ui.scenes import answered, called, horizon_of, just_lost, lost
+from tests.ui.scenes import answered, called, handed_over, horizon_of, just_lost, lost
 from tests.world import World
 
 EVIDENCE = "Statement of 30 November, line 4."
@@ -234,6 +234,17 @@ def test_the_queue_is_oldest_first_with_the_money_at_risk_and_equals_its_badge(w
     assert [row.id for row in found.rows][-1] == out.pk and found.rows[-1].why == "The call’s answer is overdue."
     badge = counts.bounded(reconcile_pages.waiting_for(world.charlie, world.tenant).count())
     assert badge == found.page.total == str(len(found.rows)) == "4"
+
+
+def test_a_blocked_run_is_said_to_go_on_once_its_call_is_settled(world: World, clock: Clock) -> None:
+    """Settling it closes the handoff too: nobody need be told to do that first."""
+    handoff = handed_over(world, clock)
+    effect = world.effect(handoff.run_id)
+    address = reverse("effect", args=[world.tenant.slug, effect.pk])
+    text = client_of(world.charlie).get(address).content.decode()
+    assert "The run is blocked, and can go on only once this is settled." in text
+    send(world, effect, verdict="committed", evidence=EVIDENCE, reference="re_7")
+    assert world.head(handoff.run_id).status == "waking"
 
 
 def test_one_reference_proves_one_call_and_what_was_typed_is_kept(world: World, clock: Clock) -> None:
