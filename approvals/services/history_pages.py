@@ -6,12 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Q, QuerySet, Subquery, Value
 from django.urls import reverse
-from django.utils.dateparse import parse_date
 
 from approvals.labels import VERBS
 from approvals.models import ApprovalRequest
@@ -31,11 +30,14 @@ OFFICE = frozenset(
     ["tenant", "agent", "key", "person", "membership", "team", "permission", "policy", "target", "workflow"]
 )
 """What the verbs of administration begin with."""
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIME = re.compile(rf"{_DAY.pattern}(T\d\d:\d\d(:\d\d)?)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What the address asks for: dates are whole days in UTC; `before` is the place of the last entry of the page before."""
+    """What the address asks for: `since` and `until` are days, minutes or seconds in UTC, and whole ones; `before` is the place of the last entry of
+    the page before."""
 
     actor: str = ""
     verb: str = ""
@@ -49,6 +51,16 @@ class Filter:
     def read(cls, query: Mapping[str, str]) -> Filter:
         names = ("actor", "verb", "run", "target", "since", "until", "before")
         return cls(**{name: query.get(name, "").replace("\x00", "").strip()[:80] for name in names})
+
+    @property
+    def first_minute(self) -> str:
+        """`since` as a field for a time holds it."""
+        return f"{self.since}T00:00" if _DAY.fullmatch(self.since) else self.since
+
+    @property
+    def last_minute(self) -> str:
+        """`until` as a field for a time holds it."""
+        return f"{self.until}T23:59" if _DAY.fullmatch(self.until) else self.until
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +162,9 @@ def _narrowed(
     if after is not None:
         when &= Q((f"{at}__gt", after))
     if asked.since:
-        when &= Q((f"{at}__gte", _day(asked.since, time.min)))
+        when &= Q((f"{at}__gte", _moment(asked.since)))
     if asked.until:
-        when &= Q((f"{at}__lte", _day(asked.until, time.max)))
+        when &= Q((f"{at}__lt", _moment(asked.until, over=True)))
     if asked.before:
         moment, last = _place(asked.before)
         when &= (Q((f"{at}__lt", moment)) | Q((f"{entry}__lt", last))) & Q((f"{at}__lte", moment))
@@ -186,14 +198,19 @@ def _run(text: str) -> UUID:
         raise LedgerError("invalid", "that is not a run's id", "Copy the whole id from the run's page.") from None
 
 
-def _day(text: str, at: time) -> datetime:
+def _moment(text: str, *, over: bool = False) -> datetime:
+    """When a day, minute or second begins, or when it is over."""
+    lasts = (
+        timedelta(days=1) if _DAY.fullmatch(text) else timedelta(minutes=1) if len(text) == 16 else timedelta(seconds=1)
+    )
     try:
-        day = parse_date(text)
-    except ValueError:
-        day = None
-    if day is None:
-        raise LedgerError("invalid", "that is not a day", "Write it as 2026-11-30.")
-    return datetime.combine(day, at, UTC)
+        if not _TIME.fullmatch(text):
+            raise ValueError(text)
+        return datetime.fromisoformat(text).replace(tzinfo=UTC) + (lasts if over else timedelta(0))
+    except (ValueError, OverflowError):
+        raise LedgerError(
+            "invalid", "that is neither a day nor a time", "Write it as 2026-11-30 or as 2026-11-30T16:45, in UTC."
+        ) from None
 
 
 def _line(tenant: Tenant, row: JournalEntry, item: Item, tasks: Mapping[UUID, str], standing: str) -> Line:

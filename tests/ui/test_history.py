@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from uuid import UUID
@@ -86,6 +87,33 @@ def test_a_target_narrows_together_with_every_other_filter(world: World) -> None
     assert rows(world, target="payments", run=str(effect.run_id), since=today, until=today) == 2
     assert rows(world, target="payments", verb="effect.permit", actor=world.caller.actor) == 1
     assert rows(world, target="payments", until="2020-01-01") == rows(world, target="payments", since="2030-01-01") == 0
+
+
+def test_a_history_is_narrowed_to_a_minute_and_to_a_second(world: World) -> None:
+    run_id = world.start_run()
+    at, run = JournalEntry.objects.of(world.tenant).get(stream_id=run_id).at, {"run": str(run_id)}
+    second, minute, day = (at.strftime(form) for form in ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"))
+    for same in (second, minute, day):
+        assert rows(world, **run, since=same, until=same) == 1
+    for off in (timedelta(minutes=-1), timedelta(minutes=1)):
+        other = (at + off).strftime("%Y-%m-%dT%H:%M")
+        assert rows(world, **run, since=other, until=other) == 0
+
+
+@pytest.mark.parametrize("written", ["2026-11-30", "2026-11-30T16:45", "2026-11-30T16:45:07"])
+def test_the_times_that_were_asked_for_stand_in_the_fields(world: World, written: str) -> None:
+    query = {"since": written, "until": written}
+    text = client_of(world.dora).get(reverse("history", args=[world.tenant.slug]), query).content.decode()
+    first, last = ("T00:00", "T23:59") if len(written) == 10 else ("", "")
+    assert f'name="since" value="{written}{first}"' in text and f'name="until" value="{written}{last}"' in text
+
+
+@pytest.mark.parametrize(
+    "written", ["yesterday", "2026-13-01", "2026-11-30T25:00", "9999-12-31", "2026-11-30T16", "٢٠٢٦-11-30"]
+)
+def test_what_is_no_time_is_refused_with_what_is(world: World, written: str) -> None:
+    answer = client_of(world.dora).get(reverse("history", args=[world.tenant.slug]), {"until": written})
+    assert answer.status_code == 422 and "2026-11-30T16:45" in answer.content.decode()
 
 
 def test_where_nothing_matches_the_page_says_what_a_target_finds(world: World) -> None:
