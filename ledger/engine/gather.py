@@ -43,7 +43,7 @@ from ledger.domain.wakes import ATTEMPTS, Answer, Check, DecisionKind, WakeRow
 from ledger.engine import integrity, probes
 from ledger.engine.observe import Unseen
 from ledger.engine.probes import Question
-from ledger.services import permissions, plans, ports
+from ledger.services import contents, permissions, plans, ports
 from ledger.services.background import Background, background
 from ledger.services.effects import sighted
 from ledger.services.ids import new_body
@@ -96,7 +96,7 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
             elif check.reason == "moved":
                 asked[effect_id] = "changed"
             checks.append(replace(check, answer=Answer.PASS) if without else check)
-    fields = integrity.fields(known.checkpoint) if known.checkpoint else None
+    fields = contents.fields(known.checkpoint) if known.checkpoint else None
     own = _own_wait(known)
     return Gathered(
         wake_id=wake.id,

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from ledger.domain import journal
 from ledger.domain.canonical import commit
-from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, checkpoint_digest
+from ledger.domain.checkpoints import checkpoint_digest
 from ledger.domain.journal import StoredEntry
-from ledger.domain.runs import Fence, Head
+from ledger.domain.runs import Head
+from ledger.services.contents import fields
 from ledger.services.facts import Row
 
 ENTRIES = 50
@@ -18,24 +19,6 @@ ENTRIES = 50
 def check(head: Head, checkpoint: Row | None, state: Row | None, entries: Sequence[Row]) -> str:
     """'' or the code of what is wrong. `entries` are the newest, newest first."""
     return _checkpoint(head, checkpoint, state) or _chain(head, checkpoint, entries)
-
-
-def fields(row: Row) -> CheckpointFields:
-    """What a stored checkpoint's digest covers."""
-    return CheckpointFields(
-        run_id=row["run_id"],
-        seq=row["seq"],
-        kind=CheckpointKind(row["kind"]),
-        previous_digest=row["previous_digest"],
-        last_transition=row["last_transition"],
-        next_transition=row["next_transition"],
-        instance_id=row["instance_id"],
-        version=row["version"],
-        code_version=row["code_version"],
-        fence=Fence(row["fence_epoch"], row["fence_count"]),
-        state_commitment=row["state_commitment"],
-        artifacts=tuple(row["artifacts"]),
-    )
 
 
 def _checkpoint(head: Head, checkpoint: Row | None, state: Row | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +20,7 @@ def checkpoints(run_id: UUID, told: Mapping[str, Mapping[str, Any]], salt: bytes
     faults = []
     previous = bytes(32)
     for row in facts.read(rows=Part("checkpoint", "t.run_id = %s", (run_id,), many=True, order="t.seq")).many("rows"):
-        if not _hashes(run_id, row, previous, told.get(f"checkpoint:{row['id']}", {}), salt):
+        if not _hashes(row, previous, told.get(f"checkpoint:{row['id']}", {}), salt):
             faults.append(
                 Fault(
                     None,
@@ -32,14 +33,13 @@ def checkpoints(run_id: UUID, told: Mapping[str, Mapping[str, Any]], salt: bytes
     return faults
 
 
-def _hashes(run_id: UUID, row: Row, previous: bytes, told: Mapping[str, Any], salt: bytes | None) -> bool:
-    if row["kind"] not in set(CheckpointKind):
-        return False
-    fields = CheckpointFields(
-        run_id=run_id,
+def fields(row: Row) -> CheckpointFields:
+    """What a stored checkpoint's digest covers."""
+    return CheckpointFields(
+        run_id=row["run_id"],
         seq=row["seq"],
         kind=CheckpointKind(row["kind"]),
-        previous_digest=previous,
+        previous_digest=row["previous_digest"],
         last_transition=row["last_transition"],
         next_transition=row["next_transition"],
         instance_id=row["instance_id"],
@@ -49,8 +49,14 @@ def _hashes(run_id: UUID, row: Row, previous: bytes, told: Mapping[str, Any], sa
         state_commitment=row["state_commitment"],
         artifacts=tuple(row["artifacts"]),
     )
-    erased = committed_digest(fields, told.get("code_version"), told.get("artifacts"))
-    return bool((erased if salt is None else checkpoint_digest(fields, salt)) == row["digest"])
+
+
+def _hashes(row: Row, previous: bytes, told: Mapping[str, Any], salt: bytes | None) -> bool:
+    if row["kind"] not in set(CheckpointKind):
+        return False
+    covered = replace(fields(row), previous_digest=previous)
+    erased = committed_digest(covered, told.get("code_version"), told.get("artifacts"))
+    return bool((erased if salt is None else checkpoint_digest(covered, salt)) == row["digest"])
 
 
 def bodies(replayed: Mapping[str, dict[str, Any]]) -> list[Fault]:
