@@ -3,7 +3,9 @@
   "use strict";
   const served = Date.parse(document.querySelector("meta[name=server-now]")?.content);
   // When the page came, not when it was ready: a slow one must not put what has just happened into the future.
-  const came = performance.timeOrigin + (performance.getEntriesByType("navigation")[0]?.responseStart || performance.now());
+  // Its age is by one clock only: the browser's time of origin doesn't follow when the visitor's clock is set.
+  const now = performance.now();
+  const came = Date.now() - (now - (performance.getEntriesByType("navigation")[0]?.responseStart || now));
   const skew = Number.isNaN(served) ? 0 : served - came;
   const UNITS = [["d", 86400], ["h", 3600], ["min", 60]];
   const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
