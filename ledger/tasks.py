@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import os
 import socket
+from time import monotonic
 from typing import Final
 
 from django.db import transaction
 from django.db.models import F
 
 from ledger.engine import sweep as sweeping
-from ledger.engine import wakes
 from ledger.models import Heartbeat
 from ledger.services import facts, hints, verifications
 from ledger.services.hints import Hint
 
 BATCH: Final = 20
+TURN: Final = 2.0
+"""Seconds after which a task that has more to do lets others have their turn."""
 
 
 def drain_wakes() -> int:
-    """Decide the wakes that are due."""
-    return wakes.drain(BATCH)
+    """Decide the wakes that are due, until none is or its turn is over."""
+    done, until = 0, monotonic() + TURN
+    while found := sweeping.wakes_due():
+        done += found
+        if monotonic() > until:
+            hints.send(Hint.WAKES)
+            break
+    return done
 
 
 def reconcile_due() -> int:

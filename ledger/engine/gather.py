@@ -61,7 +61,11 @@ _CUT_OFF: dict[SetState | None, str] = {SetState.EXPIRED: Outcome.EXPIRED, SetSt
 
 def gather(run_id: UUID, wake: WakeRow) -> Gathered:
     """Read, check and ask, for the wake as its checker took it."""
-    known = background(run_id, wake, integrity.ENTRIES)
+    return check(background(run_id, wake, integrity.ENTRIES))
+
+
+def check(known: Background) -> Gathered:
+    """Check a run as it was read for its wake, and ask the targets that it rests on."""
     view = known.view
     refused = _refused(known)
     stuck = _barred(known)
@@ -99,8 +103,8 @@ def gather(run_id: UUID, wake: WakeRow) -> Gathered:
     fields = contents.fields(known.checkpoint) if known.checkpoint else None
     own = _own_wait(known)
     return Gathered(
-        wake_id=wake.id,
-        attempt=wake.attempt,
+        wake_id=known.wake.id,
+        attempt=known.wake.attempt,
         view=view,
         checks=tuple(checks),
         facts=decision_facts,

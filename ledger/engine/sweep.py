@@ -34,12 +34,14 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One kind of thing that becomes due: `due` answers at most so many items, `act` handles one and may be repeated."""
+    """One kind of thing that becomes due: `due` answers at most so many items, `act` handles one and may be repeated. `together`, where there is one,
+    handles many at once before that, and answers those that are left for `act`."""
 
     name: str
     due: Callable[[int], Sequence[Any]]
     act: Callable[[Any], object]
     asks_targets: bool = False
+    together: Callable[[Sequence[Any]], Sequence[Any]] | None = None
 
 
 def _effect(due: Due) -> object:
@@ -50,15 +52,16 @@ FACTS: Final = (
     Pass("leases", leases.due, leases.lapse),
     Pass("lapsed_calls", lambda limit: [due for due in effects.due(limit) if due.lapse], _effect),
 )
+_WAKES: Final = Pass("wakes", wake_rows.due, wakes.run, asks_targets=True, together=wakes.run_each)
 WAITS: Final = (
-    Pass("waits", waits.due, waits.expire_due),
+    Pass("waits", waits.due, waits.expire_due, together=waits.expire_each),
     Pass("events", waits.for_events, waits.look_after_open),
     Pass("grants", grants.due, grants.expire),
     Pass("handoffs", handoffs.due, handoffs.escalate),
     Pass("owners", handoffs.left, handoffs.reopen),
     Pass("clearances", wake_rows.unclaimed, wake_rows.not_claimed),
     Pass("versions", wake_rows.outdated, wake_rows.reconsider),
-    Pass("wakes", wake_rows.due, wakes.run, asks_targets=True),
+    _WAKES,
     Pass("effects", effects.due, _effect, asks_targets=True),
 )
 CHECKS: Final = Pass("verifications", verifications.due, verifications.advance)
@@ -86,6 +89,16 @@ def sweep(limit: int = BATCH) -> dict[str, int]:
 
 
 @writes(
+    moves="What `wakes.run` moves, for each wake that is due.",
+    twice="Takes what became due since.",
+    dies="The wakes that are left are due rows.",
+)
+def wakes_due(limit: int = BATCH) -> int:
+    """Only the wakes that are due. Answers how many were looked at."""
+    return _run(_WAKES, limit)
+
+
+@writes(
     moves="What `effects.lapse` and `reconcile` move, for each effect that is due.",
     twice="Takes what became due since.",
     dies="What is left is due rows.",
@@ -97,10 +110,11 @@ def reconcile_due(limit: int = BATCH) -> int:
 
 def _run(each: Pass, limit: int) -> int:
     items = _due(each, limit)
+    left = _together(each, items)
     begun = monotonic()
-    for done, item in enumerate(items):
+    for done, item in enumerate(left):
         if done and each.asks_targets and monotonic() - begun > limit * LONGEST_EACH:
-            return done
+            return len(items) - len(left) + done
         try:
             each.act(item)
         except LedgerError as refusal:
@@ -109,6 +123,18 @@ def _run(each: Pass, limit: int) -> int:
             _log.error("sweep_item_failed", what=each.name, item=_id(item), error=type(fault).__name__)
             connection.close_if_unusable_or_obsolete()
     return len(items)
+
+
+def _together(each: Pass, items: Sequence[Any]) -> Sequence[Any]:
+    """What is left for itself after all that could be done together; all of it where that failed."""
+    if each.together is None or len(items) < 2:
+        return items
+    try:
+        return each.together(items)
+    except Exception as fault:
+        _log.warning("sweep_one_by_one", what=each.name, error=type(fault).__name__)
+        connection.close_if_unusable_or_obsolete()
+        return items
 
 
 def _due(each: Pass, limit: int) -> Sequence[Any]:

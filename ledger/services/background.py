@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from uuid import UUID
 
 from ledger.domain.authority import GrantRow
@@ -16,22 +17,24 @@ from ledger.domain.wakes import WakeRow
 from ledger.services import facts
 from ledger.services.effects.sighted import bound_parts
 from ledger.services.facts import Part, Row
-from ledger.services.views import run_view
+from ledger.services.views import named_views, run_view
 
 DECISIONS_READ = 10
 WAITS_READ = 20
 _PLANNED = (
-    "t.run_id = %s AND t.decision IN ('replan', 'hand_off') AND t.decided_at > COALESCE("
-    "(SELECT max(e.first_permit_at) FROM ledger_effect e WHERE e.run_id = %s),"
-    " (SELECT r.created_at FROM ledger_run r WHERE r.id = %s))"
+    "t.run_id = h.run_id AND t.decision IN ('replan', 'hand_off') AND t.decided_at > COALESCE("
+    "(SELECT max(e.first_permit_at) FROM ledger_effect e WHERE e.run_id = h.run_id), r.created_at)"
 )
 _LET_GO = (
-    "t.decision_id IN (SELECT d.id FROM ledger_decision d WHERE d.run_id = %s AND d.decision IN ('retry_later', 'ask_again', 'reconcile')"
-    " AND d.decided_at > COALESCE((SELECT max(o.decided_at) FROM ledger_decision o WHERE o.run_id = %s"
-    " AND o.decision NOT IN ('retry_later', 'ask_again', 'reconcile')), (SELECT r.created_at FROM ledger_run r WHERE r.id = %s)))"
+    "t.decision_id IN (SELECT d.id FROM ledger_decision d WHERE d.run_id = h.run_id AND d.decision IN ('retry_later', 'ask_again', 'reconcile')"
+    " AND d.decided_at > COALESCE((SELECT max(o.decided_at) FROM ledger_decision o WHERE o.run_id = h.run_id"
+    " AND o.decision NOT IN ('retry_later', 'ask_again', 'reconcile')), r.created_at))"
     f" AND t.answer = 'pass' AND t.reason IN ({', '.join(['%s'] * len(WITHOUT))})"
 )
-_FAILED = "SELECT e.id FROM ledger_effect e WHERE e.run_id = %s AND e.state = 'failed'"
+_FAILED = "SELECT e.id FROM ledger_effect e WHERE e.run_id = h.run_id AND e.state = 'failed'"
+_NEWER = "SELECT 1 FROM ledger_effect_report n WHERE n.effect_id = t.effect_id AND n.counted AND n.ordinal > t.ordinal"
+_AT_HEAD = "SELECT c.state_id FROM ledger_checkpoint c WHERE c.run_id = h.run_id AND c.seq = h.checkpoint_seq"
+_WAITED = "SELECT s.id FROM ledger_wait_set s WHERE s.run_id = h.run_id AND s.instance_id = h.instance_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,68 +63,60 @@ class Background:
     let_go: frozenset[tuple[str, str, str]]
 
 
-def _of_effects(run_id: UUID) -> dict[str, Part]:
-    """Of effects that failed: the used grants that cover further attempts, and what counted last of all that was said of each; and what those
-    that may be called are bound to."""
-    newer = (
-        "SELECT 1 FROM ledger_effect_report n WHERE n.effect_id = t.effect_id AND n.counted AND n.ordinal > t.ordinal"
-    )
-    used = f"t.run_id = %s AND t.state = 'used' AND t.subject_id IN ({_FAILED})"
-    last = f"t.effect_id IN ({_FAILED}) AND t.counted AND NOT EXISTS ({newer})"
-    return {
-        "usable": Part("grant", used, (run_id,) * 2, many=True),
-        "last_word": Part("effect_report", last, (run_id,), many=True),
-        **bound_parts("e.run_id = %s AND e.state IN ('proposed', 'failed')", run_id),
-    }
+_OF_EFFECTS: Mapping[str, Part] = {
+    "usable": Part("grant", f"t.run_id = h.run_id AND t.state = 'used' AND t.subject_id IN ({_FAILED})", many=True),
+    "last_word": Part(
+        "effect_report", f"t.effect_id IN ({_FAILED}) AND t.counted AND NOT EXISTS ({_NEWER})", many=True
+    ),
+    **bound_parts("e.run_id = h.run_id AND e.state IN ('proposed', 'failed')"),
+}
+"""Of effects that failed: the used grants that cover further attempts, and what counted last of all that was said of each; and what those that may
+be called are bound to."""
+
+_OF_DECISIONS: Mapping[str, Part] = {
+    "decided": Part("decision", "t.run_id = h.run_id", many=True, order="t.decided_at DESC", limit=DECISIONS_READ),
+    "planned": Part("decision", _PLANNED, many=True, order="t.decided_at DESC", limit=REPLANS),
+    "let_go": Part("wake_check", _LET_GO, tuple(reason for _, reason in WITHOUT), many=True),
+}
+"""The newest decisions, those to plan anew or hand off since a call was first permitted, and what a person has let go."""
 
 
-def _of_decisions(run_id: UUID) -> dict[str, Part]:
-    """The newest decisions, those to plan anew or hand off since a call was first permitted, and what a person has let go."""
-    newest = "t.decided_at DESC"
+@cache
+def _parts(entries: int) -> Mapping[str, Part]:
     return {
-        "decided": Part("decision", "t.run_id = %s", (run_id,), many=True, order=newest, limit=DECISIONS_READ),
-        "planned": Part("decision", _PLANNED, (run_id,) * 3, many=True, order=newest, limit=REPLANS),
-        "let_go": Part("wake_check", _LET_GO, (*(run_id,) * 3, *(reason for _, reason in WITHOUT)), many=True),
+        "checkpoint": Part("checkpoint", "t.run_id = h.run_id AND t.seq = h.checkpoint_seq"),
+        "state": Part("body", f"t.id = ({_AT_HEAD})"),
+        "entries": Part("journal_entry", "t.stream_id = h.run_id", many=True, order="t.seq DESC", limit=entries),
+        "versions": Part(
+            "workflow_version", "t.workflow_id = h.workflow_id", many=True, order="t.created_at DESC, t.version DESC"
+        ),
+        "waits": Part(
+            "wait_set",
+            "t.run_id = h.run_id AND t.instance_id = h.instance_id AND t.state <> 'open'",
+            many=True,
+            order="t.closed_at DESC",
+            limit=WAITS_READ,
+        ),
+        "waited": Part("wait_member", f"t.wait_id IN ({_WAITED})", many=True),
+        **_OF_DECISIONS,
+        **_OF_EFFECTS,
+        "agent": Part("agent", "t.id = r.agent_id"),
     }
 
 
 def background(run_id: UUID, wake: WakeRow, entries: int) -> Background:
     """Read a run for its wake, with so many of its newest entries: one statement on PostgreSQL."""
-    head = "(SELECT h.{} FROM ledger_run_head h WHERE h.run_id = %s)"
-    last = f"t.run_id = %s AND t.seq = {head.format('checkpoint_seq')}"
-    at_head = f"c.run_id = %s AND c.seq = {head.format('checkpoint_seq')}"
-    of_instance = f"s.run_id = %s AND s.instance_id = {head.format('instance_id')}"
-    view = run_view(
-        run_id,
-        None,
-        checkpoint=Part("checkpoint", last, (run_id,) * 2),
-        state=Part("body", f"t.id = (SELECT c.state_id FROM ledger_checkpoint c WHERE {at_head})", (run_id,) * 2),
-        entries=Part("journal_entry", "t.stream_id = %s", (run_id,), many=True, order="t.seq DESC", limit=entries),
-        versions=Part(
-            "workflow_version",
-            f"t.workflow_id = {head.format('workflow_id')}",
-            (run_id,),
-            many=True,
-            order="t.created_at DESC, t.version DESC",
-        ),
-        waits=Part(
-            "wait_set",
-            f"t.run_id = %s AND t.instance_id = {head.format('instance_id')} AND t.state <> 'open'",
-            (run_id,) * 2,
-            many=True,
-            order="t.closed_at DESC",
-            limit=WAITS_READ,
-        ),
-        waited=Part(
-            "wait_member",
-            f"t.wait_id IN (SELECT s.id FROM ledger_wait_set s WHERE {of_instance})",
-            (run_id,) * 2,
-            many=True,
-        ),
-        **_of_decisions(run_id),
-        **_of_effects(run_id),
-        agent=Part("agent", "t.id = (SELECT r.agent_id FROM ledger_run r WHERE r.id = %s)", (run_id,)),
-    )
+    return _of(run_view(run_id, None, **_parts(entries)), wake)
+
+
+def backgrounds(wakes: Sequence[WakeRow], entries: int) -> list[Background]:
+    """Read the runs of these wakes, each as `background` does: one statement on PostgreSQL for all of them."""
+    views = named_views([wake.run_id for wake in wakes], None, _parts(entries))
+    mine = {wake.run_id: wake for wake in wakes}
+    return [_of(view, mine[view.run.id]) for view in views]
+
+
+def _of(view: RunView, wake: WakeRow) -> Background:
     extras = view.extras
     versions = [facts.load(VersionRow, row) for row in extras["versions"]]
     return Background(

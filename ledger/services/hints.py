@@ -39,15 +39,16 @@ class Hint(StrEnum):
     CHECKS = "ledger.tasks.check_due"
 
 
-def after(change: Change) -> None:
-    """Hint at what a written change left to do."""
-    values = [(insert.table, insert.row.get("state")) for insert in change.inserts]
-    values += [(move.table, move.set.get("state")) for move in change.moves]
-    if ("wake", WakeState.QUEUED) in values:
-        _wake(change.stream.id)
-    if ("effect", EffectState.UNKNOWN) in values:
-        send(Hint.EFFECTS)
-    if change.head.get("status") == Status.READY and settings.RESUMEAPP_HINTS:
+def after(*changes: Change) -> None:
+    """Hint at what changes left to do that were written together."""
+    for change in changes:
+        values = [(insert.table, insert.row.get("state")) for insert in change.inserts]
+        values += [(move.table, move.set.get("state")) for move in change.moves]
+        if ("wake", WakeState.QUEUED) in values:
+            _wake(change.stream.id)
+        if ("effect", EffectState.UNKNOWN) in values:
+            send(Hint.EFFECTS)
+    if any(change.head.get("status") == Status.READY for change in changes) and settings.RESUMEAPP_HINTS:
         transaction.on_commit(bell.ring)
 
 

@@ -81,6 +81,7 @@ PARTS: Mapping[str, Part] = {
 """All that a run's view may have. The head comes first, so that on SQLite what follows is never older."""
 
 ALWAYS = frozenset({"head", "run", "tenant"})
+_NONE: Mapping[str, Part] = {}
 
 
 def run_view(
@@ -91,17 +92,24 @@ def run_view(
     `only` names the parts that the rule reads, beside those of `ALWAYS`; without it all are read, the people's side's too. To read another part of
     such a view is an AttributeError.
     """
-    port_parts = {} if only is not None else approvals().parts()
-    return view_at(Anchor(RUN, "h.run_id = %s", (run_id,)), tenant_id, only, {**port_parts, **extra})
+    return view_at(Anchor(RUN, "h.run_id = %s", (run_id,)), tenant_id, only, {**_port_parts(only), **extra})
 
 
 def view_at(anchor: Anchor, tenant_id: UUID | None, only: frozenset[str] | None, extras: Mapping[str, Part]) -> RunView:
     """The run at an anchor that has the aliases of `RUN`, as `run_view`."""
-    parts = PARTS if only is None else {name: PARTS[name] for name in PARTS if name in ALWAYS or name in only}
+    parts = _parts(only)
     read = facts.read_at(anchor, {**parts, **extras})
     if read is None:
         raise _not_found()
     return _view(read, tenant_id, parts, extras)
+
+
+def _parts(only: frozenset[str] | None) -> Mapping[str, Part]:
+    return PARTS if only is None else {name: PARTS[name] for name in PARTS if name in ALWAYS or name in only}
+
+
+def _port_parts(only: frozenset[str] | None) -> Mapping[str, Part]:
+    return approvals().parts() if only is None else _NONE
 
 
 def view_for(caller: Caller, run_id: UUID, only: frozenset[str] | None = None, /, **extra: Part) -> RunView:
@@ -139,12 +147,31 @@ def asked_of(members: Iterable[MemberRow]) -> list[UUID]:
     return [each.effect_id for each in open_ones if each.effect_id is not None]
 
 
-def run_views(ids: str, params: tuple[object, ...], **beside: Part) -> tuple[Facts, dict[UUID, RunView]]:
-    """The runs whose ids this SQL selects, and the parts beside: one statement on PostgreSQL, however many runs there are."""
-    port_parts = approvals().parts()
-    anchor = Anchor(RUN, f"h.run_id IN ({ids})", params)
-    read, each = facts.read_each(anchor, "h.run_id", {**PARTS, **port_parts}, **beside)
-    return read, {run_id: _view(one, None, PARTS, port_parts) for run_id, one in each.items()}
+def run_views(
+    ids: str,
+    params: tuple[object, ...],
+    only: frozenset[str] | None = None,
+    extra: Mapping[str, Part] = _NONE,
+    /,
+    **beside: Part,
+) -> tuple[Facts, dict[UUID, RunView]]:
+    """The runs whose ids this SQL selects, each as `run_view`, and the parts beside: one statement on PostgreSQL, however many runs there are.
+
+    A part in `extra` is read at each run: it names the run by `h.run_id`, without parameters of the run's own.
+    """
+    parts, extras = _parts(only), {**_port_parts(only), **extra}
+    read, each = facts.read_each(Anchor(RUN, f"h.run_id IN ({ids})", params), "h.run_id", {**parts, **extras}, **beside)
+    return read, {run_id: _view(one, None, parts, extras) for run_id, one in each.items()}
+
+
+def named_views(
+    run_ids: Sequence[UUID], only: frozenset[str] | None = None, extra: Mapping[str, Part] = _NONE, /
+) -> list[RunView]:
+    """These runs, in this order, as `run_views`. One that is missing is left out."""
+    if not run_ids:
+        return []
+    found = run_views(", ".join(["%s"] * len(run_ids)), tuple(run_ids), only, extra)[1]
+    return [found[run_id] for run_id in run_ids if run_id in found]
 
 
 def _not_found() -> LedgerError:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
+from django.db import connection
 
 from ledger.domain import decisions, transitions, wakes
 from ledger.domain.change import Change
@@ -16,13 +18,14 @@ from ledger.domain.transitions import Gathered
 from ledger.domain.views import RunView
 from ledger.domain.waits import Asked
 from ledger.domain.wakes import DecisionKind, WakeRow, WakeState
-from ledger.services import facts, plans, ports, waits, writer
+from ledger.services import batches, facts, plans, ports, waits, writer
 from ledger.services.contracts import writes
 from ledger.services.drafts import run_draft
 from ledger.services.facts import Part
-from ledger.services.views import run_view
+from ledger.services.views import named_views, run_view
 
 ACTOR = "system:wake"
+_TO_BEGIN = frozenset({"wake"})
 
 
 @writes(
@@ -39,18 +42,37 @@ def begin(run_id: UUID) -> WakeRow | None:
     The attempt is counted and committed before any work, so that a checker that dies is counted too.
     """
 
-    def rule(view: RunView) -> tuple[Change | None, WakeRow | None]:
-        wake = view.wake
-        if wake is None or not _takeable(wake, view.now):
-            return None, None
-        draft = run_draft(view, ACTOR, "wake.begin")
-        if view.head.status is not Status.WAKING:
-            wakes.drop(draft, wake)
-            return draft.change(), None
-        taken = wakes.begin(draft, wake, timedelta(seconds=settings.RESUMEAPP_CHECK_SECONDS))
-        return draft.change(), taken
+    return writer.settle(lambda: run_view(run_id, None, _TO_BEGIN), _begun)[0]
 
-    return writer.settle(lambda: run_view(run_id), rule)[0]
+
+@writes(
+    moves="What `begin` moves, for each of these runs that need ask no target; one Change a run.",
+    twice="Leaves out those that somebody checks.",
+    dies="As `begin`: the attempts are counted.",
+)
+def begin_each(run_ids: Sequence[UUID]) -> tuple[list[WakeRow], list[UUID]]:
+    """`begin` for several runs in two round trips. Answers the wakes that were taken, and the runs that are left for `begin`.
+
+    What rests on a target is left: that one may keep silent for as long as all the others together need.
+    """
+    views = named_views(run_ids, _TO_BEGIN | {"effects"})
+    alone = [view for view in views if not any(effect.observed_version for effect in view.effects)]
+    settled = batches.settle_each(alone, _begun)
+    done = {view.run.id for view, answer in zip(alone, settled, strict=True) if answer is not None}
+    taken = [answer[0] for answer in settled if answer is not None and answer[0] is not None]
+    return taken, [run_id for run_id in run_ids if run_id not in done]
+
+
+def _begun(view: RunView) -> tuple[Change | None, WakeRow | None]:
+    wake = view.wake
+    if wake is None or not _takeable(wake, view.now):
+        return None, None
+    draft = run_draft(view, ACTOR, "wake.begin")
+    if view.head.status is not Status.WAKING:
+        wakes.drop(draft, wake)
+        return draft.change(), None
+    taken = wakes.begin(draft, wake, timedelta(seconds=settings.RESUMEAPP_CHECK_SECONDS))
+    return draft.change(), taken
 
 
 def _takeable(wake: WakeRow, now: datetime) -> bool:
@@ -73,6 +95,21 @@ def apply(run_id: UUID, gathered: Gathered) -> DecisionKind | None:
 
     The writer compares them after the lock, so nothing is read again before. None when it was queued again, or is no longer this checker's.
     """
+    return writer.settle(lambda: run_view(run_id), _rule(gathered), first=gathered.view)[0]
+
+
+@writes(
+    moves="What `apply` moves, for each of these; one Change a run.",
+    twice="Leaves each to `apply`, which answers None.",
+    dies="Of each run the decision stands with all that it opened, or nothing of it.",
+)
+def apply_each(gathered: Sequence[Gathered]) -> list[Gathered]:
+    """`apply` for several runs in one round trip. Answers those that are left for `apply`."""
+    settled = batches.settle_each(gathered, lambda each: _rule(each)(each.view))
+    return [each for each, answer in zip(gathered, settled, strict=True) if answer is None]
+
+
+def _rule(gathered: Gathered) -> Callable[[RunView], tuple[Change | None, DecisionKind | None]]:
     decided = decisions.decide(gathered.checks, gathered.facts)
     done = plans.done(gathered.view, gathered.facts.replan_to) if decided.decision is DecisionKind.REPLAN else ()
 
@@ -99,7 +136,7 @@ def apply(run_id: UUID, gathered: Gathered) -> DecisionKind | None:
         transitions.apply(draft, view, gathered, decided, ask, withdraw, done)
         return draft.change(), decided.decision
 
-    return writer.settle(lambda: run_view(run_id), rule, first=gathered.view)[0]
+    return rule
 
 
 def due(limit: int) -> list[UUID]:
@@ -208,14 +245,22 @@ def reconsider(run_id: UUID) -> bool:
 
 def outdated(limit: int) -> list[UUID]:
     """Ready runs whose workflow had a version registered after they were cleared, which is when they became ready."""
-    since = (
-        "SELECT h.clearance_id FROM ledger_workflow_version v JOIN ledger_run_head h"
-        f" ON h.workflow_id = v.workflow_id AND h.status = 'ready' AND h.moved_at < v.created_at LIMIT {limit}"
-    )
     read = facts.read(
-        clearances=Part("clearance", f"t.state = 'live' AND t.id IN ({since})", many=True, order="t.opened_at")
+        clearances=Part(
+            "clearance", f"t.state = 'live' AND t.id IN ({_before_a_version(limit)})", many=True, order="t.opened_at"
+        )
     )
     return [row["run_id"] for row in read.many("clearances")]
+
+
+def _before_a_version(limit: int) -> str:
+    """Clearances of runs that became ready before a version of their workflow was registered: SQL."""
+    ready = "h.workflow_id = v.workflow_id AND h.status = 'ready' AND h.moved_at < v.created_at"
+    if connection.vendor != "postgresql":
+        return f"SELECT h.clearance_id FROM ledger_workflow_version v JOIN ledger_run_head h ON {ready} LIMIT {limit}"
+    # By each version, in the order of the index: joined otherwise, all ready runs are read in the hope of meeting so many early ones.
+    early = f"SELECT h.clearance_id FROM ledger_run_head h WHERE {ready} ORDER BY h.moved_at LIMIT {limit}"
+    return f"SELECT r.clearance_id FROM ledger_workflow_version v CROSS JOIN LATERAL ({early}) r LIMIT {limit}"
 
 
 def overlooked(workflow_id: UUID, version: str, since: datetime) -> list[UUID]:

@@ -9,22 +9,22 @@ transaction behind the same call.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
 from django.db.utils import DatabaseError
 
 from ledger.domain import journal
-from ledger.domain.change import Change, Insert, Kind, Written
+from ledger.domain.change import Change, Kind, Written
 from ledger.domain.errors import Late, LedgerError, Moved
 from ledger.models.tables import Table, journalled, tables
-from ledger.services import hints, statements
+from ledger.services import hints, several, statements
 from ledger.services.conflicts import Conflict, conflict
+from ledger.services.shapes import Rows, Shape, by_table, shape_of
 
 F = TypeVar("F")
 A = TypeVar("A")
@@ -79,18 +79,17 @@ def apply(change: Change) -> Written:
 def apply_each(changes: Sequence[Change]) -> list[Written | None]:
     """Apply Changes of different streams, each for itself: None for one whose record moved, whose time has passed, or that hit a constraint.
 
-    One round trip on PostgreSQL. There a head that somebody else holds at that moment counts as moved: nobody waits while holding another.
+    One round trip on PostgreSQL, for streams that are there already. There a head that somebody else holds at that moment counts as moved: nobody
+    waits while holding another.
     """
-    if connection.vendor == "postgresql" and changes:
+    if connection.vendor == "postgresql" and changes and all(change.expect_seq for change in changes):
         contents = [journal.entry(change, journalled) for change in changes]
         try:
-            written = _apply_each_postgres(changes, contents)
+            written = several.apply(changes, contents, _rows)
         except (Moved, IntegrityError):
             pass  # A single one spoils the statement for all; one by one, only it is refused.
         else:
-            for change, done in zip(changes, written, strict=True):
-                if done is not None:
-                    hints.after(change)
+            hints.after(*[change for change, done in zip(changes, written, strict=True) if done is not None])
             return written
     return [_applied(change) for change in changes]
 
@@ -105,74 +104,18 @@ def _applied(change: Change) -> Written | None:
 # PostgreSQL ---------------------------------------------------------------------------------
 
 
-class _Shape(NamedTuple):
-    """All that the text of a Change's statement depends on: what guards it, and which columns of which tables it writes, without any value.
-
-    A verb has few shapes. Texts are kept by shape, so that a call only gathers its parameters, and the driver and the server meet the same text.
-    """
-
-    kind: Kind
-    opens: bool
-    by_tenant: bool
-    by_time: bool
-    inserts: tuple[tuple[str, int], ...]
-    moves: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
-    head: tuple[str, ...]
-    about: bool
-
-
-Rows = Mapping[str, Sequence[Mapping[str, Any]]]
-
-
-def _by_table(inserts: Sequence[Insert]) -> Rows:
-    grouped: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for insert in inserts:
-        grouped[insert.table].append(insert.row)
-    return grouped
-
-
-def _shape(change: Change, rows: Rows) -> _Shape:
-    return _Shape(
-        change.stream.kind,
-        change.expect_seq == 0,
-        change.tenant_seq is not None,
-        change.not_after is not None,
-        tuple([(record, len(each)) for record, each in rows.items()]),
-        tuple([(move.table, tuple(move.set), tuple(move.expect)) for move in change.moves]),
-        tuple(change.head),
-        any(journal.concerned(journal.written(change))),
-    )
-
-
 def _apply_postgres(change: Change, content: bytes) -> Written:
-    rows = _by_table(change.inserts)
-    found = _rows(_single(_shape(change, rows)), _params(change, content, rows))
+    rows = by_table(change.inserts)
+    found = _rows(_text(shape_of(change, rows)), _params(change, content, rows))
     if not found:
         raise Moved
-    digest, moment, seq, *_ = found[0]
+    digest, moment, seq, _ = found[0]
     clock = datetime.fromisoformat(moment)
     if digest is None:
         if seq == change.expect_seq and change.not_after is not None and clock >= change.not_after:
             raise Late
         raise Moved
     return Written(change.expect_seq + 1, digest, clock)
-
-
-def _apply_each_postgres(changes: Sequence[Change], contents: Sequence[bytes]) -> list[Written | None]:
-    pieces: list[str] = []
-    params: list[Any] = []
-    answers: list[str] = []
-    for number, (change, content) in enumerate(zip(changes, contents, strict=True)):
-        rows = _by_table(change.inserts)
-        piece, answer = _text(_shape(change, rows), number, waits=False)
-        pieces.append(piece)
-        answers.append(answer)
-        params += _params(change, content, rows)
-    written: list[Written | None] = [None] * len(changes)
-    for digest, moment, _, number, _ in _rows(f"WITH {', '.join(pieces)} {' UNION ALL '.join(answers)}", params):
-        if digest is not None:
-            written[number] = Written(changes[number].expect_seq + 1, digest, datetime.fromisoformat(moment))
-    return written
 
 
 def _rows(sql: str, params: list[Any]) -> list[Any]:
@@ -217,41 +160,32 @@ def _params(change: Change, content: bytes, rows: Rows) -> list[Any]:
 
 
 @lru_cache(maxsize=256)
-def _single(shape: _Shape) -> str:
+def _text(shape: Shape) -> str:
     """The statement that writes one Change of this shape."""
-    pieces, answer = _text(shape)
-    return f"WITH {pieces} {answer}"
-
-
-@lru_cache(maxsize=1024)
-def _text(shape: _Shape, number: int | None = None, *, waits: bool = True) -> tuple[str, str]:
-    """The CTEs that write a Change of this shape, and the SELECT that says what became of it. `number` keeps apart the Changes of one statement."""
-    tag = "" if number is None else f"_{number}"
-    pieces = _guard(shape, tag, waits)
-    pieces += [_insert(tables()[record], f"i{tag}_{n}", count, tag) for n, (record, count) in enumerate(shape.inserts)]
-    moved = [f"m{tag}_{n}" for n in range(len(shape.moves))]
-    pieces += [_move(name, *move, tag) for name, move in zip(moved, shape.moves, strict=True)]
+    pieces = _guard(shape)
+    pieces += [_insert(tables()[record], f"i_{n}", count) for n, (record, count) in enumerate(shape.inserts)]
+    moved = [f"m_{n}" for n in range(len(shape.moves))]
+    pieces += [_move(name, *move) for name, move in zip(moved, shape.moves, strict=True)]
     pieces.append(
-        f"entry{tag} AS (INSERT INTO ledger_journal_entry (tenant_id, kind, stream_id, seq, at, actor, verb, content, digest)"
+        "entry AS (INSERT INTO ledger_journal_entry (tenant_id, kind, stream_id, seq, at, actor, verb, content, digest)"
         " SELECT %s::uuid, %s::text, %s::uuid, %s::bigint, %s::timestamptz, %s::text, %s::text, n.content, sha256(ok.head_digest || n.content)"
-        f" FROM ok{tag} ok, (VALUES (%s::bytea)) n(content) RETURNING tenant_id, id, at, digest)"
+        " FROM ok, (VALUES (%s::bytea)) n(content) RETURNING tenant_id, id, at, digest)"
     )
     if shape.about:
-        pieces.append(f"about{tag} AS (INSERT INTO {_ABOUT} FROM entry{tag} entry, ({_TARGETS}) t(id))")
-    pieces += _head(shape, tag)
+        pieces.append(f"about AS (INSERT INTO {_ABOUT} FROM entry, ({_TARGETS}) t(id))")
+    pieces += _head(shape)
     missed = " + ".join(f"(SELECT count(*) FROM {name})" for name in moved) or "0"
-    return ", ".join(pieces), (
-        f"SELECT (SELECT digest FROM entry{tag}), to_json(seen.clock) #>> '{{}}', seen.head_seq, {number or 0},"
-        f" CASE WHEN EXISTS (SELECT 1 FROM ok{tag}) AND {missed} <> {len(moved)} THEN ledger_moved() END FROM seen{tag} seen"
+    return (
+        f"WITH {', '.join(pieces)} SELECT (SELECT digest FROM entry), to_json(seen.clock) #>> '{{}}', seen.head_seq,"
+        f" CASE WHEN EXISTS (SELECT 1 FROM ok) AND {missed} <> {len(moved)} THEN ledger_moved() END FROM seen"
     )
 
 
-def _guard(shape: _Shape, tag: str, waits: bool) -> list[str]:
-    head = f"head{tag} AS MATERIALIZED (SELECT 0::bigint AS head_seq, %s::bytea AS head_digest)"
+def _guard(shape: Shape) -> list[str]:
+    head = "head AS MATERIALIZED (SELECT 0::bigint AS head_seq, %s::bytea AS head_digest)"
     if not shape.opens:
         table = tables()[journal.HEAD_TABLE[shape.kind]]
-        lock = "FOR UPDATE" if waits else "FOR UPDATE SKIP LOCKED"
-        head = f"head{tag} AS MATERIALIZED (SELECT h.head_seq, h.head_digest FROM {table.name} h WHERE h.{table.key} = %s::uuid {lock})"
+        head = f"head AS MATERIALIZED (SELECT h.head_seq, h.head_digest FROM {table.name} h WHERE h.{table.key} = %s::uuid FOR UPDATE)"
     version = "ledger_tenant_seq(%s::uuid)" if shape.by_tenant else "NULL::bigint"
     conditions = ["head_seq = %s::bigint"]
     if shape.by_tenant:
@@ -260,20 +194,20 @@ def _guard(shape: _Shape, tag: str, waits: bool) -> list[str]:
         conditions.append("clock < %s::timestamptz")
     return [
         head,
-        f"seen{tag} AS MATERIALIZED (SELECT h.*, ledger_clock() AS clock, {version} AS tenant_seq FROM head{tag} h)",
-        f"ok{tag} AS MATERIALIZED (SELECT * FROM seen{tag} WHERE {' AND '.join(conditions)})",
+        f"seen AS MATERIALIZED (SELECT h.*, ledger_clock() AS clock, {version} AS tenant_seq FROM head h)",
+        f"ok AS MATERIALIZED (SELECT * FROM seen WHERE {' AND '.join(conditions)})",
     ]
 
 
-def _insert(table: Table, name: str, count: int, tag: str) -> str:
+def _insert(table: Table, name: str, count: int) -> str:
     rows = ", ".join([table.holes] * count)
-    return f"{name} AS (INSERT INTO {table.name} ({table.names}) SELECT v.* FROM ok{tag}, (VALUES {rows}) v)"
+    return f"{name} AS (INSERT INTO {table.name} ({table.names}) SELECT v.* FROM ok, (VALUES {rows}) v)"
 
 
-def _move(name: str, record: str, values: tuple[str, ...], expect: tuple[str, ...], tag: str) -> str:
+def _move(name: str, record: str, values: tuple[str, ...], expect: tuple[str, ...]) -> str:
     table = tables()[record]
     expected = "".join(f" AND t.{column} IS NOT DISTINCT FROM {table.columns[column].hole}" for column in expect)
-    sets = f"UPDATE {table.name} t SET {_sets(table, values)} FROM ok{tag}"
+    sets = f"UPDATE {table.name} t SET {_sets(table, values)} FROM ok"
     return f"{name} AS ({sets} WHERE t.{table.key} = %s::uuid{expected} RETURNING 1)"
 
 
@@ -281,17 +215,17 @@ def _sets(table: Table, names: tuple[str, ...]) -> str:
     return ", ".join(f"{name} = {table.columns[name].hole}" for name in names)
 
 
-def _head(shape: _Shape, tag: str) -> list[str]:
+def _head(shape: Shape) -> list[str]:
     """Open the stream's head, or move it on to the entry."""
     if shape.kind is Kind.EVENT:
         return []
     table = tables()[journal.HEAD_TABLE[shape.kind]]
     if shape.opens:
-        return [_insert(table, f"h{tag}", 1, tag)]
+        return [_insert(table, "h", 1)]
     own = ["head_seq = ok.head_seq + 1", "head_digest = entry.digest"]
     sets = ", ".join([*own, _sets(table, shape.head)] if shape.head else own)
-    moved = f"UPDATE {table.name} t SET {sets} FROM ok{tag} ok, entry{tag} entry"
-    return [f"h{tag} AS ({moved} WHERE t.{table.key} = %s::uuid)"]
+    moved = f"UPDATE {table.name} t SET {sets} FROM ok, entry"
+    return [f"h AS ({moved} WHERE t.{table.key} = %s::uuid)"]
 
 
 def _opened(change: Change, digest: bytes) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from tests.conventions import sources
 
 ALLOWED = {
     "ledger/services/writer.py": "the one writer",
-    "ledger/services/writer/": "the one writer, as a package",
+    "ledger/services/several.py": "the one writer's statement for many streams",
     "ledger/services/identity.py": "people, memberships, agents and keys: administration",
     "ledger/models/identity.py": "Django's user manager, which the framework calls",
     "ledger/models/base.py": "the manager of every table, which refuses to write without a tenant",

@@ -22,7 +22,9 @@ from ledger.services import administration, effects, facts, leases
 from tests.approvals.asking import asked, rule
 from tests.clock import Clock
 from tests.documents import LOOKUP
+from tests.engine.waking import asking, say
 from tests.services.issuing import ANYTHING, PAY, issuing
+from tests.shop import Shop
 from tests.tamper import run_sql, triggers_off
 from tests.world import World
 
@@ -88,17 +90,19 @@ def test_a_look_up_that_can_t_even_be_asked_is_recorded_and_comes_round_more_slo
 
 
 def test_a_pass_that_asks_targets_ends_in_time_and_the_rest_is_done_by_the_next(
-    world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    world: World, shop: Shop, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.policy(ANYTHING)
     sweep.sweep(10_000)
     monkeypatch.setattr(sweep, "LONGEST_EACH", 0.0)
-    runs = [waking(world) for _ in range(3)]
+    runs = [asking(world) for _ in range(3)]
+    for run_id in runs:
+        say(world, world.alice, run_id)
     abandoned = [world.claimed_run(seconds=1).run.id for _ in range(3)]
     clock.shift(2)
     done = sweep.sweep(10_000)
-    assert done["leases"] >= 3 and done["wakes"] == 1
-    assert [world.head(run_id).status for run_id in abandoned] == [Status.WAKING] * 3
+    assert done["leases"] >= 3
+    assert [world.head(run_id).status for run_id in runs].count(Status.READY) == 1
+    assert {world.head(run_id).status for run_id in abandoned} == {Status.READY}, "they ask no target"
     for _ in range(len(runs) + len(abandoned)):
         sweep.sweep(10_000)
     assert {world.head(run_id).status for run_id in [*runs, *abandoned]} == {Status.READY}
