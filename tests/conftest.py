@@ -4,13 +4,16 @@
 belong; `make test` runs each where it does.
 """
 
+import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connection
 from django.test.utils import setup_databases, teardown_databases
 from hypothesis import HealthCheck, settings
 
+from tests import templates
 from tests.database import chosen
 
 if TYPE_CHECKING:
@@ -28,8 +31,11 @@ def django_db_setup(
     django_test_environment: None, django_db_blocker: Any, django_db_modify_db_settings: None
 ) -> Iterator[None]:
     """One migrated database a session, for marked tests and for those that commit."""
+    test = connection.settings_dict["TEST"]
+    if copied := connection.vendor == "sqlite":
+        shutil.copyfile(templates.sqlite(), test["NAME"])
     with django_db_blocker.unblock():
-        made = setup_databases(verbosity=0, interactive=False, aliases=["default"])
+        made = setup_databases(verbosity=0, interactive=False, aliases=["default"], keepdb=copied)
     yield
     with django_db_blocker.unblock():
         teardown_databases(made, verbosity=0)

@@ -13,6 +13,7 @@ from typing import Final
 
 import pytest
 
+from tests import templates
 from tests.postgres import PostgresServer
 
 CHOICES: Final = ("sqlite", "postgres")
@@ -39,7 +40,7 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
         os.environ.pop("DATABASE_URL", None)
     else:
         if "RESUMEAPP_TEST_POSTGRES_URL" not in os.environ:
-            server = PostgresServer()
+            server = PostgresServer(data=templates.postgres())
             _started.append(server)
             os.environ["RESUMEAPP_TEST_POSTGRES_URL"] = server.start()
         os.environ["DATABASE_URL"] = os.environ["RESUMEAPP_TEST_POSTGRES_URL"]

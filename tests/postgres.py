@@ -83,13 +83,14 @@ def _die_with_parent() -> None:
 class PostgresServer:
     """One server on its own data directory and port; stopped and erased with its owner.
 
-    `settings` are extra `name=value` options of the server. The server is a direct child, so a
-    test can kill it by `server.process.pid`. Start it from the main thread: the kernel stops it
-    when the thread that started it ends.
+    `settings` are extra `name=value` options of the server, `data` is a data directory of which it takes a copy
+    (`tests.templates` has one with a migrated database). The server is a direct child, so a test can kill it by
+    `server.process.pid`. Start it from the main thread: the kernel stops it when the thread that started it ends.
     """
 
-    def __init__(self, *, settings: Sequence[str] = ()) -> None:
+    def __init__(self, *, settings: Sequence[str] = (), data: Path | None = None) -> None:
         self.settings = list(settings)
+        self._data = data
         self.process: subprocess.Popen[bytes] | None = None
         self.port = 0
         self.home: Path | None = None
@@ -107,6 +108,16 @@ class PostgresServer:
         self.home = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
         self._give(self.home)
         self._binaries = self._runnable(self._binaries)
+        if self._data is None:
+            self._initialise()
+        else:
+            subprocess.run(["cp", "-a", self._data, self.home / "data"], check=True)
+        self.port = free_port()
+        self.launch()
+        return self.url
+
+    def _initialise(self) -> None:
+        assert self.home is not None
         made = subprocess.run(
             [
                 self._binaries / "initdb",
@@ -121,9 +132,6 @@ class PostgresServer:
         if made.returncode:
             self.stop()
             raise RuntimeError(f"initdb failed:\n{made.stderr}")
-        self.port = free_port()
-        self.launch()
-        return self.url
 
     def launch(self) -> None:
         """Start the server on the data directory that exists, and wait until it answers."""
@@ -150,6 +158,21 @@ class PostgresServer:
 
     def stop(self) -> None:
         """Stop the server (fast shutdown, then SIGKILL after 10 s) and erase its directory."""
+        self._end()
+        if self.home is not None:
+            shutil.rmtree(self.home, ignore_errors=True)
+            self.home = None
+
+    def keep(self, place: Path) -> None:
+        """Stop the server, and move its data directory to where it stays."""
+        assert self.home is not None
+        self._end()
+        # It appears whole or not at all, also when it comes from another file system.
+        part = place.with_name(f"{place.name}.part")
+        subprocess.run(["mv", self.home / "data", part], check=True)
+        part.rename(place)
+
+    def _end(self) -> None:
         if self.process is not None:
             if self.process.poll() is None:
                 self.process.send_signal(signal.SIGINT)
@@ -159,9 +182,6 @@ class PostgresServer:
                     self.process.kill()
                     self.process.wait()
             self.process = None
-        if self.home is not None:
-            shutil.rmtree(self.home, ignore_errors=True)
-            self.home = None
 
     def __enter__(self) -> "PostgresServer":
         self.start()

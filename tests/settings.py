@@ -15,9 +15,13 @@ if "RESUMEAPP_VAR" not in os.environ:
 
 from resumeapp.settings import *  # noqa: F403
 from resumeapp.settings import DATABASES, VAR
+from tests import templates
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # A file, not memory: live servers, worker processes and threads have connections of their own.
     DATABASES["default"]["TEST"] = {"NAME": str(Path(VAR) / "test.sqlite3")}
+else:
+    # Also where the server is somebody else's: it was started on a copy of the template's data.
+    DATABASES["default"]["TEST"] = {"TEMPLATE": templates.DATABASE}

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
 
+from tests import templates
 from tests.crash.judge import Record
 from tests.crash.processes import ROOT, Forge, Process
 from tests.postgres import PostgresServer, free_port
@@ -147,8 +148,11 @@ class Scene:
         environment = surroundings(self.home)
         self.record_address = str(self.home / "resumeapp.sqlite3")
         if self.kind == "postgres":
-            self.postgres = PostgresServer()
-            environment["DATABASE_URL"] = self.record_address = self.postgres.start()
+            self.postgres = PostgresServer(data=templates.postgres())
+            self.record_address = self.postgres.start().rpartition("/")[0] + f"/{templates.DATABASE}"
+            environment["DATABASE_URL"] = self.record_address
+        else:
+            shutil.copyfile(templates.sqlite(), self.record_address)
         self.sandbox = Sandbox(self.home / "sandbox")
         self.payments = f"http://{self.sandbox.host}"
         self.product = Forge(["tests.crash.servers", "tests.crash.seed"], environment, self._logs_of("product"))

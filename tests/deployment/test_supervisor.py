@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests import templates
 from tests.database import chosen
 from tests.deployment.test_processes import of_session
 
@@ -33,8 +35,10 @@ class Deployment:
             name = f"up_{secrets.token_hex(4)}"
             server = os.environ["RESUMEAPP_TEST_POSTGRES_URL"]
             with psycopg.connect(server, autocommit=True) as connection:
-                connection.execute(f"CREATE DATABASE {name}")
+                connection.execute(f"CREATE DATABASE {name} TEMPLATE {templates.DATABASE}")
             self.url = server.rpartition("/")[0] + f"/{name}"
+        else:
+            shutil.copyfile(templates.sqlite(), data / "resumeapp.sqlite3")
         self.env = {
             **os.environ,
             "RESUMEAPP_MODE": "test",
@@ -43,7 +47,6 @@ class Deployment:
             "DATABASE_URL": self.url,
             "DJANGO_SETTINGS_MODULE": "resumeapp.settings",
         }
-        self.manage("migrate", "--verbosity", "0")
         self.out = (data / "up.out").open("wb")
         self.up = subprocess.Popen(
             [sys.executable, "manage.py", "up", "--without-web"],
@@ -52,9 +55,6 @@ class Deployment:
             stdout=self.out,
             stderr=self.out,
         )
-
-    def manage(self, *arguments: str) -> None:
-        subprocess.run([sys.executable, "manage.py", *arguments], cwd=ROOT, env=self.env, check=True)
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
         if self.url:

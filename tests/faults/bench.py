@@ -15,6 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from tests import templates
 from tests.faults.catalogue import CLIENT, REFRESH, ROOT, Fault, refusal
 from tests.postgres import PostgresServer
 
@@ -73,7 +74,7 @@ class Bench:
             if (ROOT / name).is_file():
                 (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, self.tree / name)
-        self.server = PostgresServer() if postgres else None
+        self.server = PostgresServer(data=templates.postgres()) if postgres else None
         self.url = self.server.start() if self.server else ""
 
     def close(self) -> None:
@@ -91,6 +92,7 @@ class Bench:
             "PYTHONPATH": f"{self.tree}{os.pathsep}{self.tree / 'client' / 'src'}",
             "RESUMEAPP_TEST_DB": on,
             "RESUMEAPP_TEST_POSTGRES_URL": self.url,
+            "RESUMEAPP_TEST_TEMPLATES": str(templates.place()),
             "TMPDIR": str(self.place),
         }
         environment.pop("RESUMEAPP_VAR", None)

@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 
+from tests import templates
 from tests.crash.judge import Record
 from tests.crash.processes import Forge, Process
 from tests.crash.scene import CALL_LIMIT_SECONDS, Person, Refused, Scene, Slot, surroundings
@@ -53,7 +54,7 @@ class Ground:
         self.lease = LEASE_SECONDS
         self.home = Path(tempfile.mkdtemp(prefix="resumeapp-storm-"))
         self.kept = False
-        self.server = PostgresServer(settings=["recovery_init_sync_method=syncfs"])
+        self.server = PostgresServer(settings=["recovery_init_sync_method=syncfs"], data=templates.postgres())
         self._taken = itertools.count(1)
         self._lock = threading.Lock()
         self._ending = contextlib.ExitStack()
@@ -80,7 +81,7 @@ class Ground:
         environment["DATABASE_URL"] = self.server.url
         self.product = self._forge("product", PRODUCT, environment)
         self.agents = self._forge("agents", AGENTS, environment)
-        self._sql(f"CREATE DATABASE {TEMPLATE}")
+        self._sql(f"CREATE DATABASE {TEMPLATE} TEMPLATE {templates.DATABASE}")
         inside = self.inside(TEMPLATE)
         inside.run("tests.crash.servers:migrate", {}, 600)
         seeding = {"payments": f"http://{self.sandbox.host}", "call_limit": CALL_LIMIT_SECONDS, "count": 1}
