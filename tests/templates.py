@@ -1,4 +1,4 @@
-"""Migrated databases, made once for each state of the migrations; who needs one of its own copies them, since applying all migrations takes longer than most tests.
+"""Migrated databases, made once for each state of the migrations and copied by who needs one of its own: to apply all takes longer than most tests.
 
 They are made by the product's own `migrate`. Where a copy is taken, `migrate` still runs and finds nothing to do.
 """

@@ -7,6 +7,8 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
+from ssl import SSLContext
 from threading import Timer
 from urllib.parse import urlsplit
 
@@ -59,7 +61,7 @@ def ask(
     deadline = time.monotonic() + seconds
     try:
         with (
-            httpx.Client(trust_env=False, follow_redirects=False, timeout=seconds) as client,
+            httpx.Client(verify=_trusted(), trust_env=False, follow_redirects=False, timeout=seconds) as client,
             _closed_after(client, seconds),
             client.stream(method, url, headers=sent, content=content, extensions={"sni_hostname": host}) as response,
         ):
@@ -69,6 +71,12 @@ def ask(
         raise Unreachable("timed-out") from None
     except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, UnicodeEncodeError):
         raise Unreachable("no-reply") from None
+
+
+@cache
+def _trusted() -> SSLContext:
+    """Reading the certificates of all authorities takes longer than most questions: a process does it once."""
+    return httpx.create_ssl_context(trust_env=False)
 
 
 @contextmanager
