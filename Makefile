@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format lock check-tools test-sqlite test-sequences test-postgres test-client test-wheel test-crash test-storms test-faults test-browser crash faults soak bench shots
+.PHONY: help run test lint format lock check-tools test-sqlite test-unhurried test-postgres test-client test-wheel test-crash test-storms test-faults test-browser crash faults soak bench shots
 
 PYTHON ?= python3
 N ?= 100
@@ -61,16 +61,17 @@ check-tools: $(DEV_STAMP)
 	@test -n "$(CHROMIUM)" || { echo "Chromium is missing. Install it with:" >&2; \
 	  echo "  apt-get install -y --no-install-recommends chromium fonts-dejavu-core" >&2; exit 1; }
 
-test-sqlite: $(DEV_STAMP) ## All but sequences, browser tests, crash trials and storms, on SQLite
+test-sqlite: $(DEV_STAMP) ## All but what is unhurried, browser tests, crash trials and storms, on SQLite
 	@$(IN_MEMORY) set -x; RESUMEAPP_TEST_DB=sqlite $(BIN)/python -m pytest -m "not browser and not crash and not storm and not postgres_only" -n $(WORKERS) \
-	  --ignore tests/sequences/test_sequences.py
+	  --ignore tests/sequences/test_sequences.py --ignore tests/ui
 
-test-sequences: $(DEV_STAMP) ## Model-based sequences of steps, on SQLite
-	@$(IN_MEMORY) set -x; RESUMEAPP_TEST_DB=sqlite $(BIN)/python -m pytest tests/sequences/test_sequences.py -n $(WORKERS)
+test-unhurried: $(DEV_STAMP) ## What has no patience to lose: sequences on SQLite, pages on SQLite and PostgreSQL
+	@$(IN_MEMORY) set -x; RESUMEAPP_TEST_DB=sqlite $(BIN)/python -m pytest tests/sequences/test_sequences.py tests/ui -m "not postgres_only" -n $(WORKERS)
+	@$(IN_MEMORY) set -x; RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest tests/ui -m "not sqlite_only" -n $(WORKERS)
 
-test-postgres: $(DEV_STAMP) ## All but browser tests, crash trials and storms, on a PostgreSQL of their own
+test-postgres: $(DEV_STAMP) ## All but pages, browser tests, crash trials and storms, on a PostgreSQL of their own
 	@$(IN_MEMORY) set -x; RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest -m "not browser and not crash and not storm and not sqlite_only" -n $(WORKERS) \
-	  --ignore tests/benchmarks/test_plans.py
+	  --ignore tests/benchmarks/test_plans.py --ignore tests/ui
 	@$(IN_MEMORY) set -x; RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest tests/benchmarks/test_plans.py
 
 test-client: $(DEV_STAMP) ## The client's own tests
@@ -108,18 +109,18 @@ test-browser: check-tools ## Tests in a real Chromium
 
 PHASES := lint test-sqlite test-postgres test-client test-wheel test-crash test-storms test-faults test-browser
 
-# The sequences never wait and have a clock of their own: they take what the others leave of the cores, from the first phase on. Where the system
+# The unhurried wait for nothing and nothing waits for them: they take what the others leave of the cores, from the first phase on. Where the system
 # shares its time out between sessions, being nice counts within one: then the session is nice too. It ends with the others when they are interrupted.
 ASIDE := setsid --wait setpriv --pdeathsig TERM $(SHELL) -c 'echo 19 2>/dev/null >/proc/self/autogroup || true; exec nice -n 19 "$$@"' aside
 
 test: check-tools ## Everything: lint, SQLite, PostgreSQL, client, crash trials, storms, seeded faults, browser; the rest also after a failure
 	@failed=0; told=; aside=$$(mktemp); \
 	ends() { printf -v line '%-14s %5d s  %s\n' "$$1" "$$2" "$$3"; told+=$$line; echo "== $$1 $$3 after $$2 s"; test "$$3" = passed || failed=1; }; \
-	{ $(ASIDE) $(MAKE) --no-print-directory test-sequences >"$$aside" 2>&1 && came=passed || came=FAILED; echo "$$SECONDS $$came" >>"$$aside"; } & \
+	{ $(ASIDE) $(MAKE) --no-print-directory test-unhurried >"$$aside" 2>&1 && came=passed || came=FAILED; echo "$$SECONDS $$came" >>"$$aside"; } & \
 	mate=$$!; trap 'kill $$mate 2>/dev/null || true; rm -f "$$aside"' EXIT; \
 	for phase in $(PHASES); do began=$$SECONDS; echo "== $$phase"; \
 	  $(MAKE) --no-print-directory "$$phase" && came=passed || came=FAILED; ends "$$phase" $$((SECONDS - began)) $$came; done; \
-	wait; echo "== test-sequences, beside the others"; head -n -1 "$$aside"; ends test-sequences $$(tail -n 1 "$$aside"); \
+	wait; echo "== test-unhurried, beside the others"; head -n -1 "$$aside"; ends test-unhurried $$(tail -n 1 "$$aside"); \
 	printf '\n== everything took %d s\n%s' "$$SECONDS" "$$told"; exit $$failed
 
 crash: $(DEV_STAMP) ## Kill processes at their worst moments, N trials of each point on each database (N=100, POINTS=all)

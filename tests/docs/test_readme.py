@@ -136,7 +136,7 @@ def test_the_two_commands_do_what_is_said() -> None:
     assert said == ["make run", "make test"]
     printed = {name: subprocess.check_output(["make", "-n", name], cwd=ROOT, text=True) for name in ("run", "test")}
     assert "manage.py demo" in printed["run"]
-    for phase in ("lint", "test-sqlite", "test-sequences", "test-postgres", "test-crash", "test-browser"):
+    for phase in ("lint", "test-sqlite", "test-unhurried", "test-postgres", "test-crash", "test-browser"):
         assert phase in printed["test"], phase
 
 
