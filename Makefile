@@ -75,7 +75,7 @@ test-postgres: $(DEV_STAMP) ## All but pages, browser tests, crash trials and st
 	@$(IN_MEMORY) set -x; RESUMEAPP_TEST_DB=postgres $(BIN)/python -m pytest tests/benchmarks/test_plans.py
 
 test-client: $(DEV_STAMP) ## The client's own tests
-	@$(IN_MEMORY) set -x; cd client && ../$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	@$(IN_MEMORY) set -x; cd client && ../$(BIN)/python -m pytest
 
 WHEEL_STAMP := .venv-wheel/.made-$(shell sha256sum requirements/client.txt | cut -c1-16)
 
