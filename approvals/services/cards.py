@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Prefetch, Q, Subquery
+from django.db.models import Count, OuterRef, Prefetch, Subquery
 
 from approvals.domain.quorum import counts, missing
 from approvals.domain.requests import EFFECT, Choice, RequestState
@@ -44,7 +44,6 @@ from ledger.models import (
 )
 from ledger.services import permissions
 
-MOST_EARLIER = 20
 SLOW = timedelta(minutes=5)
 """An agent that hasn't taken a decision up for longer is named as slow."""
 
@@ -88,8 +87,9 @@ class Card:
     who has approved may do so again.
 
     `silence` is what happens, and when, if nobody decides. `proposed` is what the target showed when this revision was asked, `before` when
-    the one before it was, `newest` what it showed last, before the first call was permitted (`called_at`). `broke` is, by a revision's number,
-    what the wake that asked it found wrong with leave that was given. `spent` is how leave of an approved `related` request ended unused.
+    the one before it was, `newest` what it showed last, before the first call was permitted (`called_at`). `shown` is the look that was decided on,
+    the newest while it is open; what was looked at after the decision is `later`, and never stands in its place. `broke` is, by a revision's
+    number, what the wake that asked it found wrong with leave that was given. `spent` is how leave of an approved `related` request ended unused.
     `told_at` is when a worker took the run after the request was closed.
     """
 
@@ -111,6 +111,8 @@ class Card:
     before: Seen | None
     proposed: Seen | None
     newest: Seen | None
+    shown: Seen | None
+    later: Sequence[Seen]
     called_at: datetime | None
     quorum: Quorum
     grant: Grant | None
@@ -130,7 +132,12 @@ class Card:
     @property
     def pending(self) -> bool:
         """Open by state and by clock."""
-        return self.request.state == RequestState.PENDING and self.now < self.request.decide_by
+        return self.over_at is None
+
+    @property
+    def over_at(self) -> datetime | None:
+        """When it was decided, or ended without a decision; None while it is open."""
+        return _over_at(self.request, self.now)
 
     @property
     def asked_again(self) -> ApprovalRequest | None:
@@ -153,7 +160,7 @@ class Card:
     @property
     def stale(self) -> bool:
         """Is the newest look older than the target's freshness allows for a call?"""
-        newest = self.newest or self.proposed
+        newest = self.shown
         limit = timedelta(seconds=self.effect.target.freshness)
         return self.pending and self.looks and (newest is None or self.now - newest.at > limit)
 
@@ -230,8 +237,12 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
     voted = next((vote for vote in current if vote.voter_id == person.pk), None)
     raw = sightings.content_of(effect.request) if reads else None
     state = bytes(effect.state_content) if reads and effect.state_content is not None else None
-    related = _related(effect, request)
-    called_at = effect.called_at
+    related = earlier.related(effect, request)
+    called_at, over_at = effect.called_at, _over_at(request, now)
+    proposed = sightings.newest(effect, reads, pk=effect.observation_id)
+    before_call = {} if called_at is None else {"observed_at__lte": called_at}
+    newest = sightings.by_workflow(effect, request.workflow_id, reads, **before_call)
+    shown = sightings.known(effect, request.workflow_id, reads, over_at) if over_at else newest
     card = Card(
         now=now,
         request=request,
@@ -249,8 +260,10 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         arguments=canonical.parse(raw) if raw else None,
         raw=raw,
         before=sightings.newest(effect, reads, pk=revision.previous_observation_id),
-        proposed=sightings.newest(effect, reads, pk=effect.observation_id),
-        newest=_last_look(effect, request, reads, called_at),
+        proposed=proposed,
+        newest=newest,
+        shown=shown or proposed,
+        later=sightings.later(effect, request.workflow_id, reads, over_at) if over_at else (),
         called_at=called_at,
         quorum=quorum,
         grant=Grant.objects.of(tenant).filter(request_id=request.pk).order_by("-approved_at").first(),
@@ -260,7 +273,7 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         related=related,
         spent=earlier.spent(request, related),
         earlier=earlier.of(request, effect, revisions, related, reads),
-        lately=lately.of(request, effect.run, person, now),
+        lately=lately.of(request, effect.run, person, now, over_at or now),
         policy=_policy(revision, effect),
         told_at=_told_at(request),
         voted=voted,
@@ -268,6 +281,11 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         silence=_silence(request, effect),
     )
     return replace(card, stance=_stance(card, person, approves))
+
+
+def _over_at(request: ApprovalRequest, now: datetime) -> datetime | None:
+    open_still = request.state == RequestState.PENDING and now < request.decide_by
+    return None if open_still else request.closed_at or request.decide_by
 
 
 def _policy(revision: Any, effect: Effect) -> Policy:
@@ -364,24 +382,6 @@ def _quorum(person: User, request: ApprovalRequest, revision: Revision, votes: S
         impossible=standing.cannot_be_met(rules, excluded, workflow),
         teams=standing.team_names(request.tenant_id, {rule.group for rule in rules}),
     )
-
-
-def _related(effect: Effect, request: ApprovalRequest) -> list[ApprovalRequest]:
-    """Other requests about the same resource of the same target, newest first, among those of the same workflow."""
-    if not effect.resource:
-        return []
-    same = Effect.objects.of(effect.tenant_id).filter(target=effect.target_id, resource=effect.resource)
-    rows = ApprovalRequest.objects.of(effect.tenant_id).filter(
-        Q(subject_id__in=same.values("pk")), workflow=request.workflow_id, subject_kind=EFFECT
-    )
-    return list(rows.exclude(pk=request.pk).order_by("-opened_at")[:MOST_EARLIER])
-
-
-def _last_look(effect: Effect, request: ApprovalRequest, reads: bool, called_at: datetime | None) -> Seen | None:
-    """The newest look by a run of the workflow; those of other workflows' runs are for who may see them there."""
-    until = {} if called_at is None else {"observed_at__lte": called_at}
-    where = {"target": effect.target_id, "resource": effect.resource, "run__workflow": request.workflow_id, **until}
-    return sightings.newest(effect, reads, **where)
 
 
 def _told_at(request: ApprovalRequest) -> datetime | None:

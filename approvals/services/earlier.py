@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import OuterRef, QuerySet
+from django.db.models import OuterRef, Q, QuerySet
 
-from approvals.domain.requests import RequestState
+from approvals.domain.requests import EFFECT, RequestState
 from approvals.models import ApprovalRequest, Revision, Vote
 from approvals.services import actors, sightings
 from approvals.services.sightings import Seen
@@ -20,6 +20,7 @@ from ledger.models import Effect, Grant, JournalEntry, WakeCheck
 
 OVER = frozenset({EffectState.COMMITTED, EffectState.WITHDRAWN, EffectState.WRITTEN_OFF})
 """States of effects that nothing is called for any more."""
+MOST_RELATED = 20
 TAKEN_BACK = ("grant.revoke", "request.withdraw_vote")
 
 
@@ -63,6 +64,17 @@ def of(
     own = effects[found.subject_id]
     revision = Revision.objects.of(request.tenant_id).get(request=found, number=found.revision)
     return _read(found, revision, own, reads, str(found.state))
+
+
+def related(effect: Effect, request: ApprovalRequest) -> list[ApprovalRequest]:
+    """Other requests about the same resource of the same target, newest first, among those of the same workflow."""
+    if not effect.resource:
+        return []
+    same = Effect.objects.of(effect.tenant_id).filter(target=effect.target_id, resource=effect.resource)
+    rows = ApprovalRequest.objects.of(effect.tenant_id).filter(
+        Q(subject_id__in=same.values("pk")), workflow=request.workflow_id, subject_kind=EFFECT
+    )
+    return list(rows.exclude(pk=request.pk).order_by("-opened_at")[:MOST_RELATED])
 
 
 def broke(request: ApprovalRequest) -> QuerySet[WakeCheck, dict[str, Any]]:

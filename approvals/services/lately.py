@@ -48,10 +48,10 @@ class Lately:
     partial: bool
 
 
-def of(request: ApprovalRequest, run: Run, person: User, now: datetime) -> Lately:
-    """Other requests of the last day that this person may see, among the tenant's newest thousand. Two statements."""
+def of(request: ApprovalRequest, run: Run, person: User, now: datetime, until: datetime) -> Lately:
+    """Other requests of the day before `until` that this person may see, among the newest thousand of it, as they stand `now`. Two statements."""
     tenant = request.tenant_id
-    day = ApprovalRequest.objects.of(tenant).filter(opened_at__gt=now - DAY, opened_at__lte=now)
+    day = ApprovalRequest.objects.of(tenant).filter(opened_at__gt=until - DAY, opened_at__lte=until)
     newest_first = day.order_by("-opened_at", "-pk").values("pk")
     seen, approved, read = (permissions.visible(person, verb) for verb in (Verb.SEE, Verb.APPROVE, Verb.SEE_PAYLOADS))
     reads = Exists(approved.filter(pk=OuterRef("workflow_id"))) | Exists(read.filter(pk=OuterRef("workflow_id")))

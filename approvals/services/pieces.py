@@ -18,7 +18,7 @@ from ledger.domain.canonical import parse_time
 from ledger.domain.errors import LedgerError
 from ledger.models import Body
 
-HIDDEN = "not shown: you may see this record but not its contents"
+HIDDEN = "not shown to you: it needs the right to payloads, which an administrator can give you"
 MANY = 1_000
 LONGEST = 50_000
 """Characters of one text that a page carries."""

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from ledger.domain import canonical, material
 from ledger.domain.errors import LedgerError
 from ledger.models import Body, Effect, Observation
+from ledger.services.ids import first_id
+
+MOST_LATER = 5
+"""Looks after a decision that its card names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +35,46 @@ class Seen:
 
 def newest(effect: Effect, reads: bool, **where: Any) -> Seen | None:
     """The newest such observation of the effect's tenant; its contents only for who `reads` payloads."""
-    rows = Observation.objects.of(effect.tenant_id).filter(**where).select_related("body").order_by("-observed_at")
-    found = rows.first() if effect.resource else None
-    if found is None:
-        return None
+    found = _looks(effect, **where).first() if effect.resource else None
+    return None if found is None else _seen(effect, found, reads)
+
+
+def by_workflow(effect: Effect, workflow_id: UUID | None, reads: bool, **where: Any) -> Seen | None:
+    """The newest look by a run of the workflow; those of other workflows' runs are for who may see them there."""
+    return newest(effect, reads, **_of(effect, workflow_id), **where)
+
+
+def known(effect: Effect, workflow_id: UUID | None, reads: bool, at: datetime) -> Seen | None:
+    """The newest look of the same kind that was on record at that moment: one that was under way then isn't."""
+    return by_workflow(effect, workflow_id, reads, pk__lt=_after(at))
+
+
+def later(effect: Effect, workflow_id: UUID | None, reads: bool, at: datetime) -> tuple[Seen, ...]:
+    """The newest looks that came on record after that moment, the newest first."""
+    if not effect.resource:
+        return ()
+    rows = _looks(effect, **_of(effect, workflow_id), pk__gte=_after(at))
+    return tuple(_seen(effect, row, reads) for row in rows[:MOST_LATER])
+
+
+def _after(at: datetime) -> UUID:
+    return first_id(at + timedelta(milliseconds=1))
+
+
+def _of(effect: Effect, workflow_id: UUID | None) -> dict[str, Any]:
+    return {"target": effect.target_id, "resource": effect.resource, "run__workflow": workflow_id}
+
+
+def _looks(effect: Effect, **where: Any) -> QuerySet[Observation]:
+    rows: QuerySet[Observation] = Observation.objects.of(effect.tenant_id).filter(**where).select_related("body")
+    return rows.order_by("-observed_at")
+
+
+def _seen(effect: Effect, found: Observation, reads: bool) -> Seen:
     content = content_of(found.body) if found.body else None
     matters = material.fields(effect.target.material, content)
-    return Seen(
-        found.pk,
-        found.version,
-        _loose(content if reads else None),
-        found.source,
-        found.observed_at,
-        found.run_id,
-        matters,
-    )
+    state = _loose(content if reads else None)
+    return Seen(found.pk, found.version, state, found.source, found.observed_at, found.run_id, matters)
 
 
 def moved(effect: Effect, before: Seen, now: Seen) -> bool:

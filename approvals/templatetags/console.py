@@ -38,6 +38,12 @@ def absolute(value: datetime | None) -> str:
 
 
 @register.filter
+def exact(value: datetime | None) -> str:
+    """A moment for a sentence that is told apart from others of its minute: day, time to the second and zone."""
+    return f"{value.astimezone(UTC):%-d %b %Y, %H:%M:%S} UTC" if value else "not known"
+
+
+@register.filter
 def span(seconds: float | None) -> str:
     """A length of time in at most two units: "2 d 3 h", "45 min", "8 s"."""
     if seconds is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,11 +13,10 @@ from approvals import receipts
 from approvals.domain.requests import CARRIED, Choice
 from approvals.models import ApprovalRequest, Revision, Vote
 from approvals.renderers import Asked, Words, words_for
-from approvals.services import cards, inbox, sightings
+from approvals.services import cards, inbox
 from approvals.services.cards import Card
-from approvals.services.sightings import Seen
 from approvals.templatetags.console import absolute, short, span, visible_text, words
-from approvals.views import earlier, evidence, followups, lately, sources
+from approvals.views import earlier, evidence, followups, lately, sources, targets
 from approvals.views.documents import argument_rows, diff, pretty
 from approvals.views.earlier import LEAVE
 from ledger.domain.authority import Verdict
@@ -28,6 +28,7 @@ from ledger.services import permissions
 
 MOST_NAMES = 4
 
+HIDDEN = "Not shown to you: it needs the right to payloads in {workflow}, which an administrator can give you."
 STANCES = {
     "voted": "Your vote on this revision is in.",
     "self": "The agent asks on your behalf, or is your own: somebody else has to decide.",
@@ -54,7 +55,7 @@ def context(card: Card, tenant: Tenant, person: User) -> dict[str, Any]:
         "facts": sources.facts(card, tenant, audits=permissions.can(person, Verb.AUDIT, tenant)),
         "arguments": argument_rows(card.arguments) if card.reads else None,
         "raw": pretty(card.arguments) if card.reads else None,
-        "target": {**target(card), "href": sources.sighting(card, tenant)},
+        "target": targets.context(card, tenant),
         "task": visible_text(card.effect.run.task),
         "why": visible_text(card.effect.run.text),
         "quorum": quorum(card, person),
@@ -76,6 +77,10 @@ def context(card: Card, tenant: Tenant, person: User) -> dict[str, Any]:
     return {
         **shown,
         "card": card,
+        "hidden": HIDDEN.format(workflow=visible_text(card.workflow.name)),
+        "warned": "Look twice." if card.pending else "It was shown with this warning.",
+        "seen_as": targets.seen_as(card),
+        "told_as": told_as(card, asked),
         "words": asked,
         "history": history(card, tenant),
         "others": others(card, tenant),
@@ -92,12 +97,19 @@ def context(card: Card, tenant: Tenant, person: User) -> dict[str, Any]:
 
 
 def words_of(card: Card) -> Words:
-    """Our words for what the card's effect would do."""
+    """Our words for what the card's effect would do, as it was seen when it was decided; who may not see its contents is told so."""
     effect = card.effect
-    seen = (card.newest or card.proposed) if card.pending else None
-    return words_for(
-        Asked(effect.tool, effect.target.name, effect.resource, card.arguments, seen.state if seen else None)
-    )
+    seen = card.shown.state if card.shown else None
+    told = words_for(Asked(effect.tool, effect.target.name, effect.resource, card.arguments, seen))
+    if card.reads:
+        return told
+    return replace(told, risk="cannot_tell", risk_label="Risk not shown to you", undo="", note="")
+
+
+def told_as(card: Card, asked: Words) -> str:
+    """Which other renderer, or other version, told the card to who decided; '' where it was the one that tells it now, or nobody decided."""
+    names = {vote.renderer.rpartition(" ")[2] for vote in card.votes if vote.revision == card.revision.number}
+    return ", ".join(sorted(visible_text(name) for name in names - {asked.renderer, ""})) if not card.pending else ""
 
 
 def differences(asked: Words) -> list[dict[str, Any]]:
@@ -111,53 +123,6 @@ def differences(asked: Words) -> list[dict[str, Any]]:
         }
         for each in asked.differences
     ]
-
-
-def target(card: Card) -> dict[str, Any]:
-    """The target's state as observed when it was proposed, against the newest observation."""
-    before, newest = card.proposed, card.newest or card.proposed
-    title = "The target now" if card.pending else "The target, last seen"
-    title = "Last seen before the call" if card.called_at else title
-    if before is None or newest is None:
-        said = "Nobody has looked at the target: its state is not known."
-        unknown = {"said": said, "moved": False, "known": False, "at": None, "version": "", "rows": [], "since": ""}
-        return {**unknown, "title": title, "steady": ""}
-    moved = sightings.moved(card.effect, before, newest)
-    now = visible_text(newest.version)
-    rows = diff(before, newest) if card.reads else []
-    since = "asked again" if card.revision.number > 1 else "proposed"
-    changed = any(row["changed"] for row in rows)
-    return {
-        "title": title,
-        "steady": _steady(card, since, same=before.version == newest.version),
-        "changed": changed,
-        "said": _said(card, before, newest),
-        "moved": moved,
-        "known": True,
-        "at": newest.at,
-        "version": now,
-        "rows": rows,
-        "since": since,
-        "drifted": before.version == newest.version and changed,
-    }
-
-
-def _steady(card: Card, since: str, *, same: bool) -> str:
-    if not same:
-        return f"What matters of it is as it was when {since}"
-    return f"As it was when {since}" if card.called_at else f"Unchanged since it was {since}"
-
-
-def _said(card: Card, before: Seen, newest: Seen) -> str:
-    """What moved, by the names of the fields that matter where the target says which do."""
-    if before.version == newest.version:
-        return f"Last seen {span((card.now - newest.at).total_seconds())} ago."
-    then = f"It was version {visible_text(before.version)} then."
-    if not card.effect.target.material:
-        return then
-    fields = sightings.fields_moved(card.effect, before, newest)
-    which = ", ".join(visible_text(pointer.removeprefix("/")) for pointer in fields or card.effect.target.material)
-    return f"{then} {'Moved' if fields else 'Not moved'} of what matters: {which}."
 
 
 def quorum(card: Card, person: User) -> dict[str, Any]:
@@ -269,12 +234,16 @@ def others(card: Card, tenant: Tenant) -> list[dict[str, Any]]:
         {
             "at": row.closed_at or row.opened_at,
             "state": card.spent.get(row.pk, row.state),
-            "title": f"Another request about {visible_text(card.effect.resource)}: {became(row, card)}",
+            "title": f"{_other(row, card)} request about {visible_text(card.effect.resource)}: {became(row, card)}",
             "href": reverse("approval", args=[tenant.slug, row.pk]),
         }
         for row in card.related
     ]
     return sorted(items, key=lambda item: item["at"], reverse=True)
+
+
+def _other(row: ApprovalRequest, card: Card) -> str:
+    return "A later" if card.over_at is not None and row.opened_at > card.over_at else "Another"
 
 
 def became(row: ApprovalRequest, card: Card) -> str:

@@ -118,14 +118,17 @@ def _why(card: Card, before: Earlier) -> str:
 
 
 def repeats(card: Card) -> bool:
-    """Was another call about the same thing made already, or may it have been?"""
+    """Was another call about the same thing made already, or may it have been? Of a decided card: by then."""
     before = card.earlier
-    return before is not None and before.effect.pk != card.effect.pk and called(before.effect)
+    if before is None or before.effect.pk == card.effect.pk or not called(before.effect):
+        return False
+    first = before.effect.first_permit_at
+    return card.over_at is None or first is None or first <= card.over_at
 
 
 def graver(card: Card, asked: Words) -> Words:
     """The words of a call that may be made a second time: at high risk, whatever it is."""
-    if not card.pending or not repeats(card) or asked.risk == "high":
+    if not card.reads or not repeats(card) or asked.risk == "high":
         return asked
     return replace(asked, risk="high", risk_label="High risk: may be a second one")
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.urls import reverse
 
 from approvals.services.cards import Card
+from approvals.services.sightings import Seen
 from approvals.templatetags.console import visible_text, words
 from ledger.models import Tenant
 
@@ -18,9 +19,9 @@ def facts(card: Card, tenant: Tenant, *, audits: bool) -> list[dict[str, Any]]:
 
     What only the history shows is linked for who `audits` the tenant; an agent, a person and a resource lead to the runs that they are in.
     """
-    effect = card.effect
+    effect, now = card.effect, "" if card.pending else " by now"
     return [
-        {**_who(card, tenant), "label": "Agent", "note": f"version {visible_text(card.head.version)}"},
+        {**_who(card, tenant), "label": "Agent", "note": f"version {visible_text(card.head.version)}{now}"},
         {"label": "Acts for", **_named(card.acts_for.name if card.acts_for else "", tenant, "nobody named")},
         {
             "label": "Credential",
@@ -32,20 +33,15 @@ def facts(card: Card, tenant: Tenant, *, audits: bool) -> list[dict[str, Any]]:
             "label": "Run",
             "value": visible_text(effect.run.task),
             "href": run(card, tenant),
-            "note": f"{visible_text(card.workflow.name)}, {words(card.head.status)}",
+            "note": f"{visible_text(card.workflow.name)}, {words(card.head.status)}{now}",
         },
-        {
-            "label": "Last checkpoint",
-            "value": str(card.head.checkpoint_seq),
-            "href": run(card, tenant, "checkpoints"),
-            "note": f"next “{visible_text(card.head.transition)}”",
-        },
+        _checkpoint(card, tenant),
         {
             "label": "Call",
             "value": f"{visible_text(effect.name)} ({visible_text(effect.tool)})",
             "mono": True,
             "href": reverse("effect", args=[tenant.slug, effect.pk]),
-            "note": words(effect.state),
+            "note": f"{words(effect.state)}{now}",
         },
         {
             "label": "Target",
@@ -58,14 +54,28 @@ def facts(card: Card, tenant: Tenant, *, audits: bool) -> list[dict[str, Any]]:
     ]
 
 
+def _checkpoint(card: Card, tenant: Tenant) -> dict[str, Any]:
+    """The run's last one while it waits for the decision; afterwards the one from which it was asked."""
+    head = card.head
+    last = f"next “{visible_text(head.transition)}”"
+    asked = "from which it was asked" + (
+        "" if head.checkpoint_seq == card.checkpoint else f"; the run is at {head.checkpoint_seq} by now"
+    )
+    return {
+        "label": "Last checkpoint" if card.pending else "Checkpoint",
+        "value": str(head.checkpoint_seq if card.pending else card.checkpoint),
+        "href": run(card, tenant, "checkpoints"),
+        "note": last if card.pending else asked,
+    }
+
+
 def run(card: Card, tenant: Tenant, part: str = "") -> str:
     """The address of the request's run, or of a part of its page."""
     return _run(tenant, card.request.run_id, part)
 
 
-def sighting(card: Card, tenant: Tenant) -> str:
-    """The address of the run whose record holds what was last seen of the target; '' where nobody looked."""
-    seen = card.newest or card.proposed
+def sighting(seen: Seen | None, tenant: Tenant) -> str:
+    """The address of the run whose record holds what was seen of the target; '' where nobody looked."""
     return _run(tenant, seen.run_id) if seen is not None else ""
 
 

@@ -45,7 +45,7 @@ def test_a_decided_card_goes_on_by_itself_with_mouse_and_focus_in_it(world: Worl
     expect(page.locator("#status")).to_contain_text("The agent resumed")
     effects.permit(world.caller, world.effect(packet.run.id).pk, packet.fence)
     expect(page.get_by_role("main").get_by_text("The agent resumed; the call is out")).to_be_visible(timeout=SOON)
-    expect(page.get_by_role("main").get_by_text("Last seen before the call")).to_be_visible()
+    expect(page.get_by_role("main").get_by_text("The target as it was decided on")).to_be_visible()
 
 
 def test_a_denied_card_goes_on_to_told_and_to_what_the_workflow_did(world: World, open_page: Opened) -> None:

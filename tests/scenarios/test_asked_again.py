@@ -119,7 +119,7 @@ def test_a_refund_of_all_that_is_left_is_not_warned_of(story: Story, world: Worl
     assert "more than the order has left" not in story.card(world.bob)
 
 
-def test_after_the_call_the_target_is_named_as_seen_before_it(story: Story, world: World) -> None:
+def test_after_the_call_the_target_is_named_as_it_was_decided_on(story: Story, world: World) -> None:
     effect = story.ask()
     assert "The target now" in story.card(world.bob)
     story.approve()
@@ -127,7 +127,7 @@ def test_after_the_call_the_target_is_named_as_seen_before_it(story: Story, worl
     story.claim("2")
     story.pay(story.permit(effect["id"])["permit"])
     page = story.card(world.bob)
-    assert "Last seen before the call" in page
+    assert "The target as it was decided on" in page
     assert "The target now" not in page and "Unchanged since" not in page
 
 

@@ -33,7 +33,7 @@ def parts(client: Client, world: World, request: ApprovalRequest) -> tuple[str, 
 def test_who_may_not_see_payloads_sees_no_claim_of_the_state(world: World) -> None:
     request = ask(world, state={"order": "17", "amount_minor": 4200, "currency": "EUR"})
     verified, claimed = parts(client_of(person_with(world, Verb.SEE)), world, request)
-    assert "not shown without the right to payloads" in claimed and "4200" not in verified + claimed
+    assert "Not shown to you: it needs the right to payloads" in claimed and "4200" not in verified + claimed
 
 
 def test_where_nobody_looked_nothing_is_verified(world: World) -> None:

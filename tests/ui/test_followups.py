@@ -101,7 +101,7 @@ def test_what_a_decided_card_shows_of_the_target_is_not_called_now(world: World)
     request = ask(world, order={"amount_minor": 8700, "refunded_minor": 0, "currency": "EUR"})
     decide(client_of(world.bob), world, request, "deny", "no")
     page = card(world, request)
-    assert "The target, last seen" in page and "The target now" not in page
+    assert "The target as it was decided on" in page and "The target now" not in page
 
 
 def test_a_decided_card_has_no_alarming_edge(world: World) -> None:
