@@ -11,8 +11,6 @@ from ledger.domain.phrases import clause, finding, reason, words
 
 ENDED = frozenset({"completed", "failed", "cancelled"})
 OUTCOMES = ("committed", "failed", "unknown", "withdrawn", "written_off", "in_flight")
-MET = frozenset({"all_met", "any_met"})
-"""How a wait closes whose members came: what came is told already."""
 Names = Callable[[str], str]
 
 
@@ -38,6 +36,8 @@ class Told:
     """`name` and `target` of effects by their id, and by that of a request for them, for entries that only name the row."""
     workers: Mapping[str, str] = field(default_factory=dict)
     """By worker id: its name."""
+    references: Mapping[str, str] = field(default_factory=dict)
+    """By report id: the target's own reference, which an entry holds as a commitment alone."""
 
     def of(self, table: str) -> Iterator[Line]:
         return (line for line in self.lines if line.table == table)
@@ -56,14 +56,18 @@ class Sentence:
 
 
 def read(
-    document: Mapping[str, Any], effects: Mapping[str, Mapping[str, str]], workers: Mapping[str, str] | None = None
+    document: Mapping[str, Any],
+    effects: Mapping[str, Mapping[str, str]],
+    workers: Mapping[str, str] | None = None,
+    references: Mapping[str, str] | None = None,
 ) -> Told:
     """An entry's parsed bytes as lines."""
     lines = []
     for change in document["changes"]:
         table, _, key = change["object"].partition(":")
         lines.append(Line(table, key, str(change.get("from") or ""), change.get("fields", {})))
-    return Told(document["seq"], document["actor"], document["verb"], tuple(lines), effects, workers or {})
+    named = (document["seq"], document["actor"], document["verb"])
+    return Told(*named, tuple(lines), effects, workers or {}, references or {})
 
 
 def sentence(told: Told) -> Sentence:
@@ -77,7 +81,7 @@ def sentence(told: Told) -> Sentence:
 
 def _slots(told: Told) -> dict[str, Any]:
     checkpoint, permit, decision = told.first("checkpoint"), told.first("permit"), told.first("decision")
-    effect = told.effects.get(_effect_id(told), {})
+    effect = told.effects.get(effect_of(told), {})
     named = told.first("effect").get("name", "")
     kind = decision.get("decision", "")
     return {
@@ -93,7 +97,18 @@ def _slots(told: Told) -> dict[str, Any]:
     }
 
 
-def _effect_id(told: Told) -> str:
+def request_of(told: Told) -> str:
+    """The id of the request for approval that an entry is about; '' for none."""
+    line = next(told.of("approval_request"), None)
+    return (
+        line.key
+        if line is not None
+        else str(told.first("vote").get("request_id") or told.first("grant").get("request_id") or "")
+    )
+
+
+def effect_of(told: Told) -> str:
+    """The id of the one effect that an entry is about, or that of a request for it; '' for none."""
     for table, column in (("permit", "effect_id"), ("effect_report", "effect_id"), ("approval_request", "subject_id")):
         found = told.first(table).get(column)
         if found:
@@ -188,7 +203,8 @@ def _reports(told: Told) -> Iterator[str]:
         elif kind == "late":
             yield f"late report “{words(answer)}”, kept as evidence"
         if line.fields.get("reference"):
-            yield "with the target’s own reference"
+            known = told.references.get(line.key)
+            yield f"reference {known}" if known else "with the target’s own reference"
 
 
 def _lease(told: Told) -> Iterator[str]:
@@ -199,7 +215,7 @@ def _lease(told: Told) -> Iterator[str]:
 
 def _permit(told: Told) -> Iterator[str]:
     fields = told.first("permit")
-    resource = told.effects.get(_effect_id(told), {}).get("resource", "")
+    resource = told.effects.get(effect_of(told), {}).get("resource", "")
     if fields and resource:
         yield f"on {resource}"
     if fields.get("grant_id"):
@@ -209,8 +225,10 @@ def _permit(told: Told) -> Iterator[str]:
 
 
 def _wait(told: Told) -> Iterator[str]:
+    if told.verb.startswith("request."):
+        return  # What ended it is what the entry is about.
     for line in told.of("wait_set"):
-        if line.fields.get("cause") and line.before and line.fields["cause"] not in MET:
+        if line.fields.get("cause") and line.before and line.fields.get("state") != "satisfied":
             yield f"the wait ended: {words(line.fields['cause'])}"
 
 

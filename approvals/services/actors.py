@@ -26,7 +26,7 @@ def names(tenant_id: UUID, actors: Iterable[str]) -> Callable[[str], str]:
     kinds: dict[str, set[UUID]] = {"agent": set(), "person": set()}
     for actor in actors:
         kind, _, row = actor.partition(":")
-        if kind in kinds and (found := _uuid(row)) is not None:
+        if kind in kinds and (found := row_id(row)) is not None:
             kinds[kind].add(found)
     agents = Agent.objects.of(tenant_id).filter(pk__in=kinds["agent"]).values_list("pk", "name")
     people = User.objects.filter(pk__in=kinds["person"], memberships__tenant_id=tenant_id).values_list("pk", "name")
@@ -36,7 +36,7 @@ def names(tenant_id: UUID, actors: Iterable[str]) -> Callable[[str], str]:
 
     def name(actor: str) -> str:
         kind, _, row = actor.partition(":")
-        found = _uuid(row)
+        found = row_id(row)
         if kind == "agent":
             return f"agent {shown(known[found])}" if found in known else "an agent"
         if kind == "person":
@@ -54,8 +54,9 @@ def workers(tenant_id: UUID, documents: Iterable[Mapping[str, Any]]) -> dict[str
     return {str(pk): shown(name) for pk, name in rows.values_list("pk", "name")}
 
 
-def _uuid(text: str) -> UUID | None:
+def row_id(text: object) -> UUID | None:
+    """The id that a text of an entry is; None for anything else."""
     try:
-        return UUID(text)
+        return UUID(str(text))
     except ValueError:
         return None

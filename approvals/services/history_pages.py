@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Q, QuerySet, Subquery, Value
-from django.urls import reverse
 
 from approvals.labels import VERBS
-from approvals.models import ApprovalRequest
-from approvals.services import actors, newer, timelines, verification_pages
+from approvals.services import actors, entry_lines, newer, verification_pages
+from approvals.services.entry_lines import Line
 from approvals.services.newer import Moved
-from approvals.services.pieces import Item
+from approvals.services.pieces import pretty
 from approvals.services.verification_pages import Overview
 from approvals.templatetags.console import visible_text as shown
+from ledger.domain import journal
 from ledger.domain.canonical import parse_time
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
-from ledger.models import Agent, Effect, JournalEntry, Run, Target, Tenant, User
+from ledger.models import Agent, JournalEntry, Run, Target, Tenant, User
 from ledger.services import permissions
 
 SHOWN = 50
+STEP = 500
+LAST = 2**62
+"""No stream has as many entries."""
+MOST_EXPORTED = 20_000
+"""Entries of one export: a longer history is exported by its times."""
 OFFICE = frozenset(
     ["tenant", "agent", "key", "person", "membership", "team", "permission", "policy", "target", "workflow"]
 )
@@ -64,17 +69,24 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One entry, with the run that it belongs to."""
+class Entry:
+    """One entry by itself: its bytes set out, the digest of the one before it ('' for the first of its stream), whether another one follows, and
+    whether its bytes still hash to its digest."""
 
-    item: Item
-    verb: str
-    seq: int
-    digest: str
-    task: str
-    href: str
-    standing: str
-    """What the newest check of its chain says of it; '' where that isn't told."""
+    line: Line
+    previous: str
+    follows: bool
+    content: str
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A step of an export: lines with the bytes of their entries, and whether older ones follow."""
+
+    lines: tuple[Line, ...]
+    contents: tuple[bytes, ...]
+    more: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,34 +111,56 @@ def history(user: User, tenant: Tenant, asked: Filter) -> History:
     rows, whole = _audited(user, tenant)
     found = list(_narrowed(tenant, rows, asked)[: SHOWN + 1])
     more, found = len(found) > SHOWN, found[:SHOWN]
-    ids = {row.stream_id for row in found if row.kind == "run"}
-    tasks = dict(Run.objects.of(tenant).filter(pk__in=ids).values_list("pk", "task"))
-    effects = {
-        str(pk): {"name": name, "target": target, "resource": resource}
-        for pk, name, target, resource in Effect.objects.of(tenant)
-        .filter(run_id__in=ids)
-        .order_by("-proposed_at")
-        .values_list("pk", "name", "target__name", "resource")[: SHOWN * 20]
-    }
-    asked_for = ApprovalRequest.objects.of(tenant).filter(run_id__in=ids).order_by("-opened_at")
-    effects |= {
-        str(pk): effects[str(subject)]
-        for pk, subject in asked_for.values_list("pk", "subject_id")[: SHOWN * 20]
-        if str(subject) in effects
-    }
-    items = timelines.items(tenant, found, effects)
-    standing = verification_pages.standings(tenant, found)
     return History(
-        lines=tuple(
-            _line(tenant, row, item, tasks, standing.get(row.pk, "")) for row, item in zip(found, items, strict=True)
-        ),
+        lines=entry_lines.lines(user, tenant, found),
         asked=asked,
-        next=f"{found[-1].at.isoformat()}~{found[-1].pk}" if more else "",
+        next=_next(found[-1]) if more else "",
         verbs=_verbs(whole),
         actors=_actors(tenant),
         targets=tuple(Target.objects.of(tenant).order_by("name").values_list("name", flat=True)[:200]),
         checks=verification_pages.overview(tenant) if whole and asked == Filter() else None,
     )
+
+
+def entry(user: User, tenant: Tenant, stream: UUID, seq: int) -> Entry:
+    """One entry by the stream that it is in and its number there. Raises LedgerError `forbidden`, `not-found`."""
+    rows, _ = _audited(user, tenant)
+    asked = (seq - 1, seq, seq + 1) if 0 < seq < LAST else ()
+    near = {row.seq: row for row in rows.filter(stream_id=stream, seq__in=asked)}
+    if seq not in near:
+        raise LedgerError("not-found", "there is no such entry here", "Check the address.")
+    row, before = near[seq], near.get(seq - 1)
+    previous = journal.GENESIS if before is None else bytes(before.digest)
+    return Entry(
+        line=entry_lines.lines(user, tenant, [row])[0],
+        previous="" if before is None else previous.hex(),
+        follows=seq + 1 in near,
+        content=pretty(bytes(row.content)),
+        holds=journal.link(previous, bytes(row.content)) == bytes(row.digest),
+    )
+
+
+def export(user: User, tenant: Tenant, asked: Filter) -> Iterator[Exported]:
+    """What a search finds, newest first, in steps and at most `MOST_EXPORTED` entries. Raises LedgerError as `history` does, at once."""
+    rows, _ = _audited(user, tenant)
+    return _steps(user, tenant, rows, asked, list(_narrowed(tenant, rows, asked)[:STEP]))
+
+
+def _steps(
+    user: User, tenant: Tenant, rows: QuerySet[JournalEntry], asked: Filter, found: list[JournalEntry]
+) -> Iterator[Exported]:
+    told = 0
+    while found and told < MOST_EXPORTED:
+        step = found[: MOST_EXPORTED - told]
+        told += len(step)
+        following = list(_narrowed(tenant, rows, replace(asked, before=_next(step[-1])))[:STEP])
+        documents = tuple(bytes(row.content) for row in step)
+        yield Exported(entry_lines.lines(user, tenant, step), documents, bool(following))
+        found = following
+
+
+def _next(last: JournalEntry) -> str:
+    return f"{last.at.isoformat()}~{last.pk}"
 
 
 def moved(user: User, tenant: Tenant, asked: Filter, at: datetime) -> Moved:
@@ -211,19 +245,6 @@ def _moment(text: str, *, over: bool = False) -> datetime:
         raise LedgerError(
             "invalid", "that is neither a day nor a time", "Write it as 2026-11-30 or as 2026-11-30T16:45, in UTC."
         ) from None
-
-
-def _line(tenant: Tenant, row: JournalEntry, item: Item, tasks: Mapping[UUID, str], standing: str) -> Line:
-    task = tasks.get(row.stream_id)
-    return Line(
-        item=item,
-        verb=row.verb,
-        seq=row.seq,
-        digest=bytes(row.digest).hex()[:12],
-        task=shown(task) if task is not None else "Administration" if row.kind == "tenant" else "Event",
-        href=reverse("run", args=[tenant.slug, row.stream_id]) if task is not None else "",
-        standing=standing,
-    )
 
 
 def _verbs(whole: bool) -> tuple[tuple[str, str], ...]:

@@ -67,19 +67,20 @@ def _often(line: Item, times: int) -> Item:
 
 def items(tenant: Tenant, rows: Sequence[JournalEntry], effects: Mapping[str, Mapping[str, str]]) -> tuple[Item, ...]:
     """Entries as items, in their order."""
-    documents = [journal.parsed(bytes(row.content)) or _unreadable(row) for row in rows]
+    documents = [document(row) for row in rows]
     workers = actors.workers(tenant.pk, documents)
-    told = [(row, entries.read(document, effects, workers)) for row, document in zip(rows, documents, strict=True)]
+    told = [(row, entries.read(each, effects, workers)) for row, each in zip(rows, documents, strict=True)]
     name = actors.names(tenant.pk, {entry.actor for _, entry in told})
-    return tuple(_item(row, entry, name, tenant.slug) for row, entry in told)
+    return tuple(item(row, entry, name, tenant.slug) for row, entry in told)
 
 
-def _unreadable(row: JournalEntry) -> dict[str, Any]:
-    """An entry that somebody made unreadable is still told of, by its columns; verification says what is wrong with it."""
-    return {"seq": row.seq, "actor": row.actor, "verb": row.verb, "changes": []}
+def document(row: JournalEntry) -> dict[str, Any]:
+    """An entry's document; one that somebody made unreadable is still told of, by its columns: verification says what is wrong with it."""
+    return journal.parsed(bytes(row.content)) or {"seq": row.seq, "actor": row.actor, "verb": row.verb, "changes": []}
 
 
-def _item(row: JournalEntry, told: Told, name: Callable[[str], str], slug: str) -> Item:
+def item(row: JournalEntry, told: Told, name: Callable[[str], str], slug: str) -> Item:
+    """An entry that was read as an item, with the address of what it is about."""
     says = entries.sentence(told)
     return Item(
         at=row.at,

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import UTC
+from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID
 
-from django.http import HttpResponse
+import structlog
+from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from approvals.services import history_pages
-from approvals.services.history_pages import Filter
+from approvals.services.entry_lines import Line
+from approvals.services.history_pages import Entry, Exported, Filter
 from approvals.views import newer
 from approvals.views.access import TenantRequest, tenant_page
 
+_log = structlog.get_logger(__name__)
 SEARCH = {"since": "from"}
 """A search's own name where the question whether anything is newer needs it."""
 
@@ -33,10 +41,80 @@ def history(request: TenantRequest) -> HttpResponse:
         if not asked.before
         else "",
         "narrowed": bool(kept),
+        "export_url": f"{reverse('history_export', args=[request.tenant.slug])}?{urlencode(kept)}".removesuffix("?"),
+        "most": history_pages.MOST_EXPORTED,
         "next_url": f"?{urlencode({**kept, 'before': found.next})}" if found.next else "",
         "first_url": f"?{urlencode(kept)}" if asked.before else "",
     }
     return render(request, "history/history.html", context)
+
+
+@require_safe
+@tenant_page
+def entry(request: TenantRequest, stream: UUID, seq: int) -> HttpResponse:
+    """One entry by itself, under an address by which it can be cited."""
+    found = history_pages.entry(request.person, request.tenant, stream, seq)
+    context = {"entry": found, "rows": _facts(found), "stream": stream, "before": seq - 1, "after": seq + 1}
+    return render(request, "history/entry.html", context)
+
+
+def _facts(found: Entry) -> list[dict[str, Any]]:
+    line = found.line
+    return [
+        {"label": "When", "value": f"{line.item.at.astimezone(UTC):%-d %b %Y, %H:%M:%S.%f} UTC"},
+        {"label": "Who", "value": line.item.actor},
+        {"label": "Where", "value": line.task, "href": line.href},
+        {"label": "Verb", "value": line.verb, "mono": True},
+        {"label": "Digest", "value": line.digest, "mono": True, "copy_text": line.digest},
+        {"label": "Digest before", "value": found.previous or "none: it is the first", "mono": bool(found.previous)},
+    ]
+
+
+@require_safe
+@tenant_page
+def history_export(request: TenantRequest) -> StreamingHttpResponse:
+    """What a search finds as JSON Lines, the last of which says that it is the last and whether older entries were left out."""
+    asked = Filter.read({**request.GET.dict(), "before": ""})
+    steps = history_pages.export(request.person, request.tenant, asked)
+    answer = StreamingHttpResponse(_exported(request, steps), content_type="application/jsonl")
+    answer["Content-Disposition"] = f'attachment; filename="history-{request.tenant.slug}.jsonl"'
+    return answer
+
+
+def _exported(request: TenantRequest, steps: Iterator[Exported]) -> Iterator[bytes]:
+    count, more, whole = 0, False, False
+    try:
+        for step in steps:
+            for line, content in zip(step.lines, step.contents, strict=True):
+                yield _jsonl(_document(line, content))
+            count, more = count + len(step.lines), step.more
+        yield _jsonl({"end": True, "entries": count, "older_left_out": more})
+        whole = True
+    finally:
+        _log.info(
+            "history_exported", tenant=request.tenant.slug, person=str(request.person.pk), entries=count, whole=whole
+        )
+
+
+def _document(line: Line, content: bytes) -> dict[str, Any]:
+    return {
+        "stream": line.stream,
+        "seq": line.seq,
+        "at": line.item.at.astimezone(UTC).isoformat(),
+        "verb": line.verb,
+        "who": line.item.actor,
+        "title": line.item.title,
+        "text": line.item.text,
+        "call": line.what,
+        "where": line.task,
+        "entry": line.entry,
+        "digest": line.digest,
+        "content": content.decode(errors="replace"),
+    }
+
+
+def _jsonl(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 @require_safe
