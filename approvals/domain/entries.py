@@ -97,6 +97,15 @@ def _slots(told: Told) -> dict[str, Any]:
     }
 
 
+def rights(told: Told) -> Iterator[tuple[str, str, bool]]:
+    """Rights that an entry gives or takes: the right in words, the person as an actor ('' for a team), and whether it holds in the whole tenant."""
+    if told.verb.startswith("permission."):
+        for line in told.lines:
+            if "granted" in line.fields:
+                user = line.fields.get("user_id")
+                yield words(str(line.fields.get("verb", ""))), f"person:{user}" if user else "", line.table == "tenant"
+
+
 def request_of(told: Told) -> str:
     """The id of the request for approval that an entry is about; '' for none."""
     line = next(told.of("approval_request"), None)

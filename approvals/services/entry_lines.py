@@ -5,7 +5,7 @@ What stands in the arguments of a call is told to who may see the contents of it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -34,7 +34,7 @@ LARGEST = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One entry, with the run that it belongs to. `what` is the call that it is about, in the words of its card; '' where it is about none.
+    """One entry, with the run that it belongs to. `what` is the call that it is about, in its card's words, or the right and whose it is.
 
     `item.href` and `href`, the run's, are '' for what this person can't open.
     """
@@ -76,15 +76,18 @@ def lines(user: User, tenant: Tenant, rows: Sequence[JournalEntry]) -> tuple[Lin
     facts = _facts(user, tenant, rows, documents)
     workers = actors.workers(tenant.pk, documents)
     told = [entries.read(document, facts.effects, workers, facts.references) for document in documents]
-    name = actors.names(tenant.pk, {entry.actor for entry in told})
+    whom = {actor for entry in told for _, actor, _ in entries.rights(entry)}
+    name = actors.names(tenant.pk, {entry.actor for entry in told} | whom)
     standing = verification_pages.standings(tenant, rows)
     return tuple(
-        _line(tenant, row, each, timelines.item(row, each, name, tenant.slug), facts, standing.get(row.pk, ""))
-        for row, each in zip(rows, told, strict=True)
+        _line(tenant, row, each, name, facts, standing.get(row.pk, "")) for row, each in zip(rows, told, strict=True)
     )
 
 
-def _line(tenant: Tenant, row: JournalEntry, told: Told, item: Item, facts: _Facts, standing: str) -> Line:
+def _line(
+    tenant: Tenant, row: JournalEntry, told: Told, name: Callable[[str], str], facts: _Facts, standing: str
+) -> Line:
+    item = timelines.item(row, told, name, tenant.slug)
     run = facts.runs.get(row.stream_id)
     page = reverse("run", args=[tenant.slug, row.stream_id]) if run is not None and run.sees else ""
     return Line(
@@ -96,7 +99,7 @@ def _line(tenant: Tenant, row: JournalEntry, told: Told, item: Item, facts: _Fac
             actor=item.actor,
             href=_place(tenant, told, item.href, page, facts),
         ),
-        what=_what(told, facts),
+        what=_what(told, facts) or _right(told, name),
         verb=row.verb,
         stream=f"{row.kind}:{row.stream_id}",
         seq=row.seq,
@@ -124,6 +127,15 @@ def _what(told: Told, facts: _Facts) -> str:
         return ""
     asked = Asked(effect["tool"], effect["target"], effect["resource"], effect["arguments"])
     return shown(words_for(asked).headline)
+
+
+def _right(told: Told, name: Callable[[str], str]) -> str:
+    """Which right was given or taken, whose, and where."""
+    rights = (
+        f"{verb}: {name(actor) if actor else 'a team'}, {'the whole tenant' if whole else 'one workflow'}"
+        for verb, actor, whole in entries.rights(told)
+    )
+    return "; ".join(rights)
 
 
 def _facts(user: User, tenant: Tenant, rows: Sequence[JournalEntry], documents: Iterable[Mapping[str, Any]]) -> _Facts:

@@ -99,13 +99,19 @@ def overview(tenant: Tenant) -> Overview:
     """The newest checks of the whole tenant, and its chains with faults: five queries at most, however long the history is."""
     rows = Verification.objects.of(tenant).filter(reach=Reach.TENANT).order_by("-asked_at", "-pk")
     checks = _checks(tenant, list(rows[: NEWEST + 1]))
+    lines, more = faulty(tenant)
+    return Overview(checks[0] if checks else None, tuple(checks[1:]), lines, more)
+
+
+def faulty(tenant: Tenant) -> tuple[tuple[FaultLine, ...], bool]:
+    """The chains that weren't whole when they were checked last, by whatever check, and whether there are more of them. Two queries."""
     chains = VerifiedChain.objects.of(tenant).filter(intact=False).order_by("-checked_at")
-    faulty = list(chains.values_list("stream_id", "reach", "seq")[: FAULTY + 1])
-    tasks = _tasks(tenant, [stream for stream, _, _ in faulty])
+    found = list(chains.values_list("stream_id", "reach", "seq")[: FAULTY + 1])
+    tasks = _tasks(tenant, [stream for stream, _, _ in found])
     lines = [
-        _fault(tenant, tasks, f"{reach}:{stream}", "", f"checked up to entry {seq}") for stream, reach, seq in faulty
+        _fault(tenant, tasks, f"{reach}:{stream}", "", f"checked up to entry {seq}") for stream, reach, seq in found
     ]
-    return Overview(checks[0] if checks else None, tuple(checks[1:]), tuple(lines[:FAULTY]), len(faulty) > FAULTY)
+    return tuple(lines[:FAULTY]), len(found) > FAULTY
 
 
 def standings(tenant: Tenant, entries: Sequence[JournalEntry]) -> dict[int, str]:

@@ -21,6 +21,8 @@ from approvals.services.entry_lines import Line
 from approvals.services.history_pages import Entry, Exported, Filter
 from approvals.views import newer
 from approvals.views.access import TenantRequest, tenant_page
+from ledger.domain.identity import Verb
+from ledger.services import permissions
 
 _log = structlog.get_logger(__name__)
 SEARCH = {"since": "from"}
@@ -46,6 +48,9 @@ def history(request: TenantRequest) -> HttpResponse:
         "next_url": f"?{urlencode({**kept, 'before': found.next})}" if found.next else "",
         "first_url": f"?{urlencode(kept)}" if asked.before else "",
     }
+    newest = found.checks.newest if found.checks else None
+    if newest is not None and newest.faults:
+        context["administers"] = permissions.can(request.person, Verb.ADMINISTER, request.tenant)
     return render(request, "history/history.html", context)
 
 

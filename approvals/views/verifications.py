@@ -13,7 +13,8 @@ from approvals.services import run_pages, verification_pages
 from approvals.views.access import TenantRequest, caller, tenant_page
 from approvals.views.errors import is_htmx
 from ledger.domain.errors import LedgerError
-from ledger.services import verifications
+from ledger.domain.identity import Verb
+from ledger.services import permissions, verifications
 
 AT_ONCE = 300
 """Entries of a run that are checked within the request; a longer chain is checked in the background."""
@@ -71,4 +72,9 @@ def _begun(request: TenantRequest, check_id: UUID) -> HttpResponse:
 
 def _context(request: TenantRequest, check_id: UUID, place: str = "") -> dict[str, Any]:
     check = verification_pages.check(request.person, request.tenant, check_id)
-    return {"check": check, "place": place if place in PLACES else "page"}
+    context = {"check": check, "place": place if place in PLACES else "page"}
+    if context["place"] == "verified" and check.of_run is None:
+        context["faulty"], context["more_faulty"] = verification_pages.faulty(request.tenant)
+    if check.faults:
+        context["administers"] = permissions.can(request.person, Verb.ADMINISTER, request.tenant)
+    return context

@@ -6,6 +6,7 @@ and aren't compared with what is there now."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -24,6 +25,9 @@ from ledger.services import contents, facts
 from ledger.services.facts import Part, Row
 
 _log = structlog.get_logger(__name__)
+MOST_COLUMNS = 5
+LONGEST_VALUE = 40
+"""Columns and characters of each that a fault tells."""
 READINGS = 5
 """How often a stream is checked again at most while it goes on moving."""
 _SKIPPED = frozenset({"journal_entry", "body", "event"})
@@ -316,7 +320,26 @@ def compare(table: Table, name: str, row: Row, told: Mapping[str, Any] | None, s
     )
     if not differing:
         return []
-    return [Fault(None, name, "row-differs", f"{name}: {', '.join(differing)} differ from the journal")]
+    shown = [_apart(table, column, row[column], told, salt) for column in differing[:MOST_COLUMNS]]
+    more = f", and {len(differing) - MOST_COLUMNS} more" if len(differing) > MOST_COLUMNS else ""
+    return [Fault(None, name, "row-differs", f"{name} isn't what the journal says: {'; '.join(shown)}{more}")]
+
+
+def _apart(table: Table, column: str, value: Any, told: Mapping[str, Any], salt: bytes | None) -> str:
+    """A column with what the journal says of it and what stands in the row: of a committed text, and of bytes, their digests' first digits alone."""
+    digest = column in table.committed or isinstance(value, bytes | memoryview)
+    default = _journalled(table, column, table.columns[column].default, salt)
+    was, now = told.get(column, default), _journalled(table, column, value, salt)
+    return f"its {column} is {_brief(now, digest)}, and was written as {_brief(was, digest)}"
+
+
+def _brief(value: Any, digest: bool) -> str:
+    if value is None or value == "":
+        return "empty"
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    if digest:
+        return f"digest {text[:12]}…"
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
 def _journalled(table: Table, column: str, value: Any, salt: bytes | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
@@ -166,6 +167,23 @@ def test_a_row_changed_past_the_journal_is_found(run_id: UUID, table: str, colum
     run_sql(f"UPDATE {table} SET {column} = %s WHERE run_id = %s", value, _key(run_id))
     faults = [fault for fault in verify.run(run_id).faults if fault.code == "row-differs"]
     assert faults and column in faults[0].reason
+
+
+def test_of_a_text_that_is_committed_a_fault_tells_digests_and_never_the_text(run_id: UUID) -> None:
+    run_sql("UPDATE ledger_effect SET reference = 'forged in the night' WHERE run_id = %s", _key(run_id))
+    (fault,) = [fault for fault in verify.run(run_id).faults if fault.code == "row-differs"]
+    assert re.search(
+        r"its reference is digest [0-9a-f]{12}…, and was written as (empty|digest [0-9a-f]{12}…)$", fault.reason
+    )
+    assert "forged" not in fault.reason
+
+
+def test_a_fault_tells_no_more_of_a_row_than_a_line_holds(run_id: UUID) -> None:
+    columns = "cause = 'x', looks = 9, attempt = 9, accounted_count = 9, name = 'y', tool = 'z'"
+    run_sql(f"UPDATE ledger_effect SET {columns}, key = '{'k' * 60}' WHERE run_id = %s", _key(run_id))
+    (fault,) = [fault for fault in verify.run(run_id).faults if fault.code == "row-differs"]
+    assert fault.reason.endswith(", and 2 more") and len(fault.reason) < 600
+    assert f"its key is {'k' * 40}…, and" in fault.reason
 
 
 def test_a_row_deleted_past_the_journal_is_found(run_id: UUID) -> None:

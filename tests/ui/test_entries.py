@@ -207,6 +207,20 @@ def test_an_export_is_noted_in_the_log_without_what_it_held(world: World) -> Non
     assert said == [{**noted, "whole": True, "log_level": "info"}]
 
 
+def test_a_right_is_told_with_whose_it_is_and_where(world: World) -> None:
+    identity.grant_permission(world.admin, world.charlie, Verb.APPROVE, world.workflow)
+    identity.withdraw_permission(world.admin, world.dora, Verb.AUDIT, world.tenant)
+    identity.grant_permission(world.admin, world.approvers, Verb.OPERATE, world.tenant)
+    identity.grant_permission(world.admin, world.dora, Verb.AUDIT, world.tenant)
+    found = history_pages.history(world.dora, world.tenant, Filter(verb="permission.grant")).lines
+    assert [line.what for line in found[:3]] == [
+        f"audit: {world.dora.name}, the whole tenant",
+        "operate: a team, the whole tenant",
+        f"approve: {world.charlie.name}, one workflow",
+    ]
+    assert lines(world, world.dora)["permission.withdraw"].what == f"audit: {world.dora.name}, the whole tenant"
+
+
 def test_the_history_tells_seconds(world: World) -> None:
     run_id = world.start_run()
     at = JournalEntry.objects.of(world.tenant).get(stream_id=run_id).at

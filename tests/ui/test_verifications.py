@@ -16,7 +16,8 @@ from approvals.views import verifications as views
 from ledger.domain.identity import Verb
 from ledger.models import User, Verification
 from ledger.services import identity, verifications
-from tests.services.test_verifications import NO_TIME, spoil, through
+from tests.services.test_verifications import NO_TIME, key_of, spoil, through
+from tests.tamper import run_sql
 from tests.ui.asking import client_of
 from tests.ui.scenes import completed
 from tests.world import World
@@ -122,6 +123,58 @@ def test_a_run_page_says_how_far_its_chain_was_checked_and_what_came_since(world
     assert "Checked up to entry 1<" in page and "came since" not in page
     world.claim()
     assert "; 1 came since" in client.get(at(world, "run", run_id)).content.decode()
+
+
+def test_a_chain_that_fails_after_all_was_verified_is_never_told_beside_a_green_word(world: World) -> None:
+    run_id = world.start_run()
+    everything(world)
+    through(world, only(world))
+    client, here = client_of(world.dora), at(world, "history")
+    assert "The record is intact" in client.get(here).content.decode()
+    spoil(run_id)
+    through(world, verifications.ask(world.caller, run_id))
+    page = client.get(here).content.decode()
+    assert (
+        "The record is intact" not in page
+        and "tone-green" not in page.split('id="verification"')[1].split("</section>")[0]
+    )
+    assert "All of it was intact when this check ended" in page and "Chains that did not verify" in page
+    fragment = everything(world).content.decode()
+    newest = Verification.objects.of(world.tenant).order_by("-asked_at", "-pk")[0].pk
+    assert f'href="{at(world, "verification", newest)}"' in fragment
+    run_sql("UPDATE ledger_run_head SET asks = 0 WHERE run_id = %s", key_of(run_id))
+    through(world, newest)
+    query = {"since": "", "at": "verified"}
+    ended = client.get(at(world, "verification_newer", newest), query).content.decode()
+    assert "The record is intact" in ended and "Chains that did not verify" not in ended
+
+
+def test_a_check_that_goes_on_names_the_chains_that_fail_until_they_verify(world: World) -> None:
+    spoil(run_id := world.start_run())
+    through(world, verifications.ask(world.caller, run_id))
+    client = client_of(world.dora)
+    headers = {"HX-Request": "true", "HX-Target": "verified"}
+    fragment = client.post(at(world, "history_verify"), headers=headers).content.decode()
+    assert "Being verified" in fragment and "Chains that did not verify" in fragment
+
+
+def test_an_administrator_is_not_told_to_tell_an_administrator(world: World) -> None:
+    auditor = world.person("audrey")
+    identity.grant_permission(world.admin, auditor, Verb.AUDIT, world.tenant)
+    spoil(world.start_run())
+    through(world, verifications.ask(world.caller))
+    for name, args in (("history", ()), ("verification", (only(world),))):
+        for person, told in ((world.dora, False), (auditor, True)):
+            page = client_of(person).get(at(world, name, *args)).content.decode()
+            assert ("Tell an administrator" in page) == told and "runbook “A chain is broken”" in page
+
+
+def test_a_fault_says_what_stands_in_the_row_and_what_was_written(world: World) -> None:
+    run_id = world.start_run()
+    spoil(run_id)
+    through(world, verifications.ask(world.caller, run_id))
+    page = client_of(world.charlie).get(at(world, "verification", only(world))).content.decode()
+    assert "isn&#x27;t what the journal says: its asks is 9, and was written as 0" in page
 
 
 def test_a_check_is_a_get_of_nothing(world: World) -> None:
