@@ -27,11 +27,13 @@ SLUG: Final = "harbour"
 PEOPLE: Final = (
     ("ada", "Ada Approver", "approver"),
     ("omar", "Omar Operator", "operator"),
+    ("iris", "Iris Auditor", "auditor"),
     ("zoe", "Zoe Admin", "admin"),
 )
 RIGHTS: Final = {
     "approver": (Verb.SEE, Verb.SEE_PAYLOADS, Verb.APPROVE),
     "operator": (Verb.SEE, Verb.SEE_PAYLOADS, Verb.OPERATE),
+    "auditor": (Verb.SEE, Verb.SEE_PAYLOADS, Verb.AUDIT),
     "admin": (Verb.SEE, Verb.AUDIT, Verb.ADMINISTER),
 }
 SCOPES: Final = (Scope.WORKFLOWS_REGISTER, Scope.RUNS_START, Scope.RUNS_WORK, Scope.RUNS_READ, Scope.EVENTS_EMIT)

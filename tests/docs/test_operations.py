@@ -10,8 +10,9 @@ import pytest
 from django.core.management import call_command
 
 from approvals.renderers import Asked, Difference, registry, words_for
-from ledger.models import Tenant
-from ledger.services import keys
+from ledger.domain.identity import Verb
+from ledger.models import Tenant, User
+from ledger.services import keys, permissions
 from tests.conventions import sources
 
 
@@ -25,7 +26,15 @@ def test_the_first_tenant_is_set_up_as_written(committed: None) -> None:
     out = StringIO()
     call_command(*command[1].split(), stdout=out)
     caller = keys.authenticate(f"Bearer {out.getvalue().strip()}")
-    assert caller.tenant_id == Tenant.objects.get(slug="acme").pk
+    tenant = Tenant.objects.get(slug="acme")
+    assert caller.tenant_id == tenant.pk
+    ada = User.objects.get(email="ada@acme.example")
+    asked = re.findall(r"(?m)^   python manage\.py (rights .*)$", page)
+    assert len(asked) == 3
+    for line in asked:
+        call_command(*line.split(), stdout=out)
+    assert [verb for verb in Verb if permissions.can(ada, verb, tenant)] == [Verb.APPROVE, Verb.ADMINISTER]
+    assert "is given see_payloads" in out.getvalue() and "Nothing was changed" in out.getvalue()
 
 
 def test_the_example_of_a_renderer_registers_and_answers(monkeypatch: pytest.MonkeyPatch) -> None:

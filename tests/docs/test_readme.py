@@ -143,7 +143,7 @@ def test_the_two_commands_do_what_is_said() -> None:
 def test_the_demonstration_shows_what_is_said(newcomer: Newcomer) -> None:
     printed = (newcomer.home / "demo.log").read_text()
     roles = [one["role"] for one in newcomer.scene["sign_ins"]]
-    assert roles == ["approver", "operator", "admin"] and "Three things to try" in printed
+    assert roles == ["approver", "operator", "auditor", "admin"] and "Three things to try" in printed
     assert sum(name.startswith("worker") for name in newcomer.scene["processes"]) == 3
     assert {"web", "cluster", "timer", "sandbox"} < set(newcomer.scene["processes"])
 

@@ -118,6 +118,7 @@ class Command(BaseCommand):
             "     Another worker takes over; the payment service shows one refund.",
             "  3. Sign in as operator, open Reconcile: two wires' answers were lost, and their bank can't be asked.",
             "     Look at the payment service, then say what happened, with your evidence.",
+            "  Then sign in as auditor: History says who approved what, and each line leads to what they decided on.",
             "",
             f"  Ctrl-C stops everything and keeps the data; to start over, remove {settings.VAR}.",
             "",
