@@ -238,11 +238,6 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
     raw = sightings.content_of(effect.request) if reads else None
     state = bytes(effect.state_content) if reads and effect.state_content is not None else None
     related = earlier.related(effect, request)
-    called_at, over_at = effect.called_at, _over_at(request, now)
-    proposed = sightings.newest(effect, reads, pk=effect.observation_id)
-    before_call = {} if called_at is None else {"observed_at__lte": called_at}
-    newest = sightings.by_workflow(effect, request.workflow_id, reads, **before_call)
-    shown = sightings.known(effect, request.workflow_id, reads, over_at) if over_at else newest
     card = Card(
         now=now,
         request=request,
@@ -259,12 +254,8 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         agent_state=canonical.parse(state) if state else None,
         arguments=canonical.parse(raw) if raw else None,
         raw=raw,
-        before=sightings.newest(effect, reads, pk=revision.previous_observation_id),
-        proposed=proposed,
-        newest=newest,
-        shown=shown or proposed,
-        later=sightings.later(effect, request.workflow_id, reads, over_at) if over_at else (),
-        called_at=called_at,
+        **sightings.of_card(effect, revision, reads, request.workflow_id, _over_at(request, now)),
+        called_at=effect.called_at,
         quorum=quorum,
         grant=Grant.objects.of(tenant).filter(request_id=request.pk).order_by("-approved_at").first(),
         revisions=revisions,
@@ -273,7 +264,7 @@ def card_for(person: User, tenant: Tenant, request_id: UUID) -> Card:
         related=related,
         spent=earlier.spent(request, related),
         earlier=earlier.of(request, effect, revisions, related, reads),
-        lately=lately.of(request, effect.run, person, now, over_at or now),
+        lately=lately.of(request, effect.run, person, now, _over_at(request, now) or now),
         policy=_policy(revision, effect),
         told_at=_told_at(request),
         voted=voted,

@@ -57,6 +57,22 @@ def later(effect: Effect, workflow_id: UUID | None, reads: bool, at: datetime) -
     return tuple(_seen(effect, row, reads) for row in rows[:MOST_LATER])
 
 
+def of_card(
+    effect: Any, revision: Any, reads: bool, workflow_id: UUID | None, over_at: datetime | None
+) -> dict[str, Any]:
+    """What the target showed, as the card's fields: of a request that is over what was on record then, and apart from it what came later."""
+    of, called_at = (effect, workflow_id, reads), effect.called_at
+    proposed = newest(effect, reads, pk=effect.observation_id)
+    last = by_workflow(*of, **({} if called_at is None else {"observed_at__lte": called_at}))
+    return {
+        "before": newest(effect, reads, pk=revision.previous_observation_id),
+        "proposed": proposed,
+        "newest": last,
+        "shown": (known(*of, over_at) if over_at else last) or proposed,
+        "later": later(*of, over_at) if over_at else (),
+    }
+
+
 def _after(at: datetime) -> UUID:
     return first_id(at + timedelta(milliseconds=1))
 

@@ -9,8 +9,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.shots import manifest
 
-PIECES = re.compile(r"^home$|_newer$")
-"""Addresses that answer with a redirection or with a part of a page."""
+PIECES = re.compile(r"^home$|_newer$|_export$")
+"""Addresses that answer with a redirection, with a part of a page or with a file."""
 ACTS = re.compile(r"_(decide|look|withdraw|revoke|verify|ask|verdict|own|give_back|close)$")
 PICTURED = {"approval": "card"}
 """Pages that pictures name otherwise."""

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.urls import reverse
 
-from ledger.models import User
+from ledger.models import JournalEntry, User
 from ledger.services import verifications
 from tests.shots import acts
 from tests.shots.acts import Act, held, sent
@@ -149,9 +149,13 @@ def _record(story: Story) -> Iterator[Shot]:
     house, runs = story.house, story.runs
     at = _addresses(house)
     yield Shot("design", "full", at("design"), house.noor)
-    yield Shot("history", "full", at("history"), house.dora)
+    yield Shot("history", "full", at("history"), house.iris)
+    yield Shot("history", "onlooker", at("history"), house.dora)
     yield Shot("history", "none", at("history") + "?since=2030-01-01", house.dora)
     yield Shot("history", "error", at("history") + "?since=x", house.dora)
+    yield Shot("entry", "full", _approved(house, runs["completed"]), house.iris)
+    yield Shot("entry", "onlooker", _approved(house, runs["completed"]), house.dora)
+    yield Shot("entry", "first", at("entry", runs["completed"], 1), house.dora)
     verify = held("**/verify/", acts.pressed("Verify"))
     yield Shot("history", "verifying", at("history"), house.dora, verify)
     check = verifications.ask(house.caller, runs["completed"])
@@ -193,6 +197,13 @@ def hostile(story: Story) -> Iterator[Shot]:
     yield Shot("effect", "hostile", at("effect", house.effect(runs["blocked"]).pk), house.noor)
     yield Shot("handoff", "hostile", at("handoff", house.handoff(runs["blocked"]).pk), house.noor)
     yield Shot("history", "hostile", at("history"), house.dora)
+    yield Shot("entry", "hostile", _approved(house, runs["blocked"]), house.dora)
+
+
+def _approved(house: House, run_id: UUID) -> str:
+    """The address of the entry by which a run's call was approved first."""
+    rows = JournalEntry.objects.of(house.tenant).filter(stream_id=run_id, verb="request.approve").order_by("seq")
+    return reverse("entry", args=[house.slug, run_id, rows.values_list("seq", flat=True)[0]])
 
 
 def _addresses(house: House) -> Callable[..., str]:

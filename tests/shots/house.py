@@ -82,6 +82,7 @@ class House:
         self.admin = administration.command_line(self.tenant.pk)
         self.mara, self.ivo = self._person("Mara Lindqvist"), self._person("Ivo Brandt")
         self.noor, self.dora = self._person("Noor Haddad"), self._person("Dora Engel")
+        self.iris = self._person("Iris Lund")
         team = identity.add_team(self.admin, "refunds-leads", "Refund leads")
         for person in (self.mara, self.ivo):
             identity.add_to_team(self.admin, team, person)
@@ -102,6 +103,8 @@ class House:
         identity.grant_permission(self.admin, self.mara, Verb.OPERATE, self.workflow)
         for verb in (Verb.SEE, Verb.AUDIT, Verb.ADMINISTER):
             identity.grant_permission(self.admin, self.dora, verb, self.tenant)
+        for verb in (Verb.SEE, Verb.SEE_PAYLOADS, Verb.AUDIT):
+            identity.grant_permission(self.admin, self.iris, verb, self.tenant)
 
     def _person(self, name: str) -> User:
         return identity.add_person(self.admin, f"{name.split()[0].lower()}@{self.slug}.example", name)

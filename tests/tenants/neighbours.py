@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from ledger.domain.identity import Verb
 from ledger.models import JournalEntry, User
 from ledger.services import identity, verifications
 from tests.clock import moved_clock
@@ -49,8 +50,10 @@ def theirs() -> Theirs:
         "request_id": UUID(str(request.pk)),
         "effect_id": UUID(str(handoff.effect_id)),
         "handoff_id": UUID(str(handoff.pk)),
+        "stream": UUID(str(request.run_id)),
         "check_id": verifications.ask(world.caller, UUID(str(request.run_id))),
     }
+    identity.grant_permission(world.admin, world.charlie, Verb.AUDIT, world.tenant)
     return Theirs(world, ids)
 
 

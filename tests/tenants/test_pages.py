@@ -18,7 +18,7 @@ ANSWERED = ("GET", "POST")
 """The methods that some page takes: their answers are compared to those for what is not there, and asked for as fragments too."""
 WITHOUT_TENANT = {"home", "healthz", "readyz", "metrics", "sign_in", "sign_out"}
 """Pages of no tenant: they name none, and what they show is the asker's own or nobody's."""
-PARTS = {"part": "standing"}
+PARTS = {"part": "standing", "seq": 1}
 DRAWN_ANEW = re.compile(r"\b\w{64}\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:[+-]\d\d:\d\d|Z)")
 """Tokens against forged forms, and the time of the answer."""
 
