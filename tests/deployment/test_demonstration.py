@@ -17,7 +17,9 @@ from django.core.management.base import CommandError
 from django.db import connection
 
 from ledger.domain.errors import LedgerError
+from ledger.domain.identity import Verb
 from ledger.models import Tenant, User
+from ledger.services import permissions
 from resumeapp import demonstration
 from resumeapp.management.commands import demo
 from resumeapp.processes import Tree
@@ -33,6 +35,14 @@ def killed_at_the_key(execute: Callable[..., Any], sql: str, params: Any, many: 
     return execute(sql, params, many, context)
 
 
+def rights_of(kept: demonstration.Kept, role: str) -> list[Verb]:
+    """What a sign-in that was written down may do in the demonstration."""
+    (one,) = [one for one in kept.sign_ins if one.role == role]
+    person = User.objects.get(email=one.email)
+    assert person.check_password(one.password)
+    return [verb for verb in Verb if permissions.can(person, verb, Tenant.objects.get(slug=demonstration.SLUG))]
+
+
 def test_who_is_killed_while_it_is_made_starts_again_and_finds_it_the_third_time(
     committed: None, settings: LazySettings, tmp_path: Path
 ) -> None:
@@ -43,6 +53,7 @@ def test_who_is_killed_while_it_is_made_starts_again_and_finds_it_the_third_time
     made = demonstration.seed(tmp_path, "http://127.0.0.1:9")
     assert demonstration.seed(tmp_path, "http://127.0.0.1:9") == made
     assert json.loads((tmp_path / "demonstration.json").read_text())["key"] == made.key
+    assert rights_of(made, "auditor") == [Verb.SEE, Verb.SEE_PAYLOADS, Verb.AUDIT], "and changes nothing"
     (tmp_path / "demonstration.json").unlink()
     settings.VAR = tmp_path
     tree = Tree(tmp_path / "logs", say=lambda line: None)
