@@ -106,14 +106,12 @@ def rights(told: Told) -> Iterator[tuple[str, str, bool]]:
                 yield words(str(line.fields.get("verb", ""))), f"person:{user}" if user else "", line.table == "tenant"
 
 
-def request_of(told: Told) -> str:
-    """The id of the request for approval that an entry is about; '' for none."""
-    line = next(told.of("approval_request"), None)
-    return (
-        line.key
-        if line is not None
-        else str(told.first("vote").get("request_id") or told.first("grant").get("request_id") or "")
-    )
+def leave_of(told: Told) -> Iterator[str]:
+    """The ids of the requests and grants that an entry is about, those that it moves first."""
+    for table in ("approval_request", "grant"):
+        yield from (line.key for line in told.of(table))
+    for table in ("vote", "grant"):
+        yield from (str(line.fields["request_id"]) for line in told.of(table) if line.fields.get("request_id"))
 
 
 def effect_of(told: Told) -> str:
@@ -122,9 +120,9 @@ def effect_of(told: Told) -> str:
         found = told.first(table).get(column)
         if found:
             return str(found)
-    asked = next(told.of("approval_request"), None)
-    if asked is not None and asked.key in told.effects:
-        return asked.key
+    for key in leave_of(told):
+        if key in told.effects:
+            return key
     for table in ("effect", "wait_member"):
         line = next(told.of(table), None)
         if line is not None:
@@ -256,6 +254,8 @@ def _people(told: Told) -> Iterator[str]:
             yield "a person is asked"
         elif state and state != line.before and not told.verb.startswith("request."):
             yield f"the request is {state}"
+    if told.verb == "request.approve" and not any(told.of("approval_request")):
+        yield "more approvals are needed"
     for line in told.of("grant"):
         if line.fields.get("state") == "live":
             yield "for one call"

@@ -23,7 +23,7 @@ from approvals.templatetags.console import visible_text as shown
 from ledger.domain import canonical, journal
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
-from ledger.models import Effect, EffectReport, JournalEntry, Run, Tenant, User
+from ledger.models import Effect, EffectReport, Grant, JournalEntry, Run, Tenant, User
 from ledger.services import permissions
 
 ABOUT_A_CALL = ("effect.", "request.", "grant.", "lease.lapse")
@@ -63,10 +63,12 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What lines need beside their entries: the runs by id, the calls by their own id and by that of a request for them, references by report."""
+    """What lines need beside their entries: the runs by id; the calls by their own id and by those of a request or a grant for them; the requests by
+    their own id and by that of a grant; references by report."""
 
     runs: Mapping[UUID, _Run]
     effects: Mapping[str, Mapping[str, Any]]
+    requests: Mapping[str, str]
     references: Mapping[str, str]
 
 
@@ -115,7 +117,7 @@ def _place(tenant: Tenant, told: Told, href: str, page: str, facts: _Facts) -> s
     """Where what the entry is about is shown: the request, the call, the handoff, or its part of the run's page."""
     if not page:
         return ""
-    request = entries.request_of(told)
+    request = next((facts.requests[key] for key in entries.leave_of(told) if key in facts.requests), "")
     if request and told.verb.startswith(("request.", "grant.")):
         return reverse("approval", args=[tenant.slug, request])
     return f"{page}{href}" if href.startswith("#") else href or page
@@ -140,13 +142,16 @@ def _right(told: Told, name: Callable[[str], str]) -> str:
 
 def _facts(user: User, tenant: Tenant, rows: Sequence[JournalEntry], documents: Iterable[Mapping[str, Any]]) -> _Facts:
     runs = _runs(user, tenant, {row.stream_id for row in rows if row.kind == "run"})
-    effects, requests, reports = _named(documents)
-    about = dict(ApprovalRequest.objects.of(tenant).filter(pk__in=requests).values_list("pk", "subject_id"))
-    calls = _calls(tenant, effects | set(about.values()), [pk for pk, run in runs.items() if run.reads])
+    effects, leave, reports = _named(documents)
+    requests = ApprovalRequest.objects.of(tenant).filter(pk__in=leave).values_list("pk", "subject_id", F("pk"))
+    grants = Grant.objects.of(tenant).filter(pk__in=leave).values_list("pk", "subject_id", "request_id")
+    asked = list(requests.union(grants, all=True))
+    calls = _calls(tenant, effects | {of for _, of, _ in asked}, [pk for pk, run in runs.items() if run.reads])
     told = EffectReport.objects.of(tenant).filter(pk__in=reports).values_list("pk", "reference") if reports else ()
     return _Facts(
         runs=runs,
-        effects=calls | {str(pk): calls[str(of)] for pk, of in about.items() if str(of) in calls},
+        effects=calls | {str(pk): calls[str(of)] for pk, of, _ in asked if str(of) in calls},
+        requests={str(pk): str(request) for pk, _, request in asked if request},
         references={str(pk): shown(reference) for pk, reference in told},
     )
 
@@ -162,14 +167,14 @@ def _runs(user: User, tenant: Tenant, ids: Iterable[UUID]) -> dict[UUID, _Run]:
 
 
 def _named(documents: Iterable[Mapping[str, Any]]) -> tuple[set[UUID], set[UUID], set[UUID]]:
-    """The effects, requests and reports with a reference that entries name."""
-    effects, requests, reports = set(), set(), set()
+    """What entries name: effects, requests and grants, and reports with a reference."""
+    effects, leave, reports = set(), set(), set()
     for document in documents:
         for table, key, fields in journal.told(document):
             effects |= {key if table == "effect" else "", fields.get("effect_id"), fields.get("subject_id")}
-            requests |= {key if table == "approval_request" else "", fields.get("request_id")}
+            leave |= {key if table in ("approval_request", "grant") else "", fields.get("request_id")}
             reports |= {key if table == "effect_report" and fields.get("reference") else ""}
-    return _ids(effects), _ids(requests), _ids(reports)
+    return _ids(effects), _ids(leave), _ids(reports)
 
 
 def _ids(texts: Iterable[Any]) -> set[UUID]:

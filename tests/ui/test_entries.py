@@ -92,6 +92,20 @@ def test_who_may_audit_and_not_see_a_run_gets_no_address_that_would_not_open(wor
     assert all(client_of(person).get(line.entry).status_code == 200 for line in found[:1])
 
 
+def test_a_vote_that_others_must_join_and_leave_that_is_taken_back_name_their_call_too(world: World) -> None:
+    world.policy(({"tool": "payments.*", "verdict": "approve", "group": "approvers", "quorum": 2},))
+    request = ask(world)
+    decide(client_of(world.alice), world, request, "approve")
+    first = lines(world, auditor(world))["request.approve"]
+    assert (first.item.title, first.what, first.item.href) == ("“pay” approved", HEADLINE, address(world, request))
+    assert first.item.text == "more approvals are needed"
+    decide(client_of(world.bob), world, request, "approve")
+    assert client_of(world.alice).post(address(world, request, "approval_revoke")).status_code == 302
+    taken = lines(world, world.dora)["grant.revoke"]
+    assert (taken.item.title, taken.what) == ("Approval of “pay” revoked", HEADLINE)
+    assert taken.item.href == address(world, request)
+
+
 @pytest.mark.parametrize("rest", ["alone", "with others"])
 def test_the_same_act_is_told_in_the_same_words_whatever_else_its_wait_is_for(world: World, rest: str) -> None:
     request = ask(world)
