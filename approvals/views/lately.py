@@ -33,7 +33,7 @@ def context(card: Card, tenant: Tenant) -> dict[str, Any]:
     listed = ", ".join(f"{told.counts[state]} {word}" for state, word in STATES.items() if told.counts.get(state))
     return {
         "whose": _whose(card),
-        "said": f"{total:,} other request{'s' if total != 1 else ''}: {listed}."
+        "said": f"{total:,} other request{'s' if total != 1 else ''}{'' if card.pending else ', as they stand now'}: {listed}."
         if total
         else "Nothing else was asked.",
         "partial": f"Only the newest {LOOKED_THROUGH:,} requests were looked through." if told.partial else "",
