@@ -64,11 +64,12 @@ def later(card: Card) -> dict[str, Any] | None:
         return None
     newest, shown = card.later[0], card.shown
     often = len(card.later)
-    times = f"{often} times, the last time" if often < sightings.MOST_LATER else f"{often} times or more, the last time"
+    more = " or more" if often == sightings.MOST_LATER else ""
+    looked = "once after that, on" if often == 1 else f"{often} times{more} after that, the last time on"
     rows = diff(shown, newest) if card.reads and shown else []
     moved = shown is not None and sightings.moved(card.effect, shown, newest)
     return {
-        "said": f"Looked at {'once' if often == 1 else times} after that, on {exact(newest.at)}: version {visible_text(newest.version)}.",
+        "said": f"Looked at {looked} {exact(newest.at)}: version {visible_text(newest.version)}.",
         "moved": moved,
         "rows": rows if any(row["changed"] for row in rows) else [],
         "at": f"On {exact(newest.at)}",
