@@ -1,13 +1,10 @@
-"""The API as one: every router, its errors, its OpenAPI document and a page that shows it."""
+"""The API as one: every router, its errors, and its OpenAPI document."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from ninja import NinjaAPI
-from ninja.openapi.docs import DocsBase
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 from pydantic import BaseModel, Field
@@ -17,6 +14,7 @@ from ledger.api import checkpoints, effects, events, journal, leases, problems, 
 from ledger.api.parsing import StrictParser
 from ledger.api.problems import MEDIA, TYPE
 from ledger.api.shapes.events import EventBody
+from resumeapp.reference import OwnPage
 
 ROUTERS = (
     workflows.router,
@@ -44,21 +42,6 @@ class ProblemJSON(BaseModel):
     facts: dict[str, Any]
 
 
-class OwnPage(DocsBase):
-    """The document as a plain page of our own: no script, no other host."""
-
-    def render_page(self, request: HttpRequest, api: NinjaAPI, **kwargs: Any) -> HttpResponse:
-        """Every call with its parameters, body and answers."""
-        document = api.get_openapi_schema(path_params=kwargs)
-        return render(
-            request, "api/docs.html", {"info": document["info"], "calls": _calls(document), "shapes": _shapes(document)}
-        )
-
-    def get_openapi_url(self, api: NinjaAPI, path_params: dict[str, Any]) -> str:
-        """Where the document is."""
-        return "openapi.json"
-
-
 class LedgerAPI(NinjaAPI):
     """Its document says of every call that it may be refused, and how refusals look."""
 
@@ -80,62 +63,14 @@ class LedgerAPI(NinjaAPI):
         return document
 
 
-def _calls(document: dict[str, Any]) -> list[dict[str, Any]]:
-    found = []
-    for path, methods in document["paths"].items():
-        for method, call in methods.items():
-            body = call.get("requestBody", {}).get("content", {})
-            found.append(
-                {
-                    "id": call["operationId"],
-                    "tag": call["tags"][0],
-                    "method": method.upper(),
-                    "path": path,
-                    "summary": call["summary"],
-                    "description": call.get("description", ""),
-                    "parameters": call.get("parameters", []),
-                    "body": next((_name(each["schema"]) for each in body.values()), ""),
-                    "answers": {status: _answered(answer) for status, answer in call["responses"].items()},
-                }
-            )
-    return found
-
-
-def _shapes(document: dict[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "description": schema.get("description", ""),
-            "fields": [
-                {"name": field, "type": _type(described), "description": described.get("description", "")}
-                for field, described in schema.get("properties", {}).items()
-            ],
-        }
-        for name, schema in document["components"]["schemas"].items()
-    ]
-
-
-def _type(described: dict[str, Any]) -> str:
-    if "anyOf" in described:
-        return " or ".join(_type(each) for each in described["anyOf"])
-    return str(described.get("type", "")) or _name(described)
-
-
-def _answered(answer: dict[str, Any]) -> str:
-    content = answer.get("content", {})
-    return next((_name(each["schema"]) for each in content.values()), "")
-
-
-def _name(schema: dict[str, Any]) -> str:
-    return str(schema.get("$ref", schema.get("title", ""))).rsplit("/", 1)[-1]
-
-
 def build() -> NinjaAPI:
     """The API under /api/v1/."""
     api = LedgerAPI(
         title="resumeapp",
         version="1",
-        description="The system of record for agents that pause. Conventions and errors: docs/api.md.",
+        description=(
+            "The system of record for agents that pause. [Conventions, an agent that pays, and every refusal](/api/v1/docs/conventions)."
+        ),
         urls_namespace="api",
         parser=StrictParser(),
         docs=OwnPage(),

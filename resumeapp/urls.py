@@ -3,12 +3,13 @@
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 
-from resumeapp import health
+from resumeapp import health, reference
 from resumeapp.api import api
 
 handler404 = "approvals.views.errors.page_not_found"
 
 urlpatterns = [
+    path("api/v1/docs/conventions", reference.conventions, name="conventions"),
     path("api/v1/", api.urls),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

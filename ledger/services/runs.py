@@ -10,7 +10,7 @@ from uuid import UUID
 from ledger.domain import starts
 from ledger.domain.canonical import Body, canonical, commit
 from ledger.domain.change import Change, Kind, Stream
-from ledger.domain.checkpoints import VersionRow, able_versions
+from ledger.domain.checkpoints import VersionRow, able_versions, current_version
 from ledger.domain.drafts import Draft
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Scope
@@ -122,8 +122,9 @@ def _about(spec: StartSpec) -> bytes:
 
 
 def _chosen(versions: Sequence[VersionRow], spec: StartSpec) -> VersionRow:
+    wanted = spec.version or current_version(versions)
     for version in versions:
-        if spec.version in ("", version.version):
+        if version.version == wanted:
             return version
     raise LedgerError(
         "not-found",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import re
 from html.parser import HTMLParser
 
 from django.test import Client
 
+from ledger.domain.errors import STATUS
 from resumeapp.management.commands.openapi import text
 from tests.api.schema import document
 from tests.conventions.sources import ROOT
@@ -63,3 +65,34 @@ def test_the_page_needs_no_other_host_and_no_inline_script() -> None:
     assert set(local) <= set(links.ids) and len(links.ids) == len(set(links.ids))
     for path in document()["paths"]:
         assert path in page
+
+
+def test_the_page_says_of_what_each_list_is_and_shows_no_mark_of_its_source() -> None:
+    page = Client().get("/api/v1/docs").content.decode()
+    assert "`" not in page and "](" not in page
+    bare = [line for line in re.findall(r"<dd>(.*?)</dd>", page, re.DOTALL) if re.match(r"(list of )?\s*(,|$)", line)]
+    assert not bare, bare
+    for name in document()["components"]["schemas"]:
+        assert f'id="schema-{name}"' in page
+
+
+def test_conventions_and_refusals_are_served_with_all_that_the_document_says() -> None:
+    links = Links()
+    page = Client().get("/api/v1/docs/conventions").content.decode()
+    links.feed(page)
+    assert ("a", "/api/v1/docs/conventions") in _links(Client().get("/api/v1/docs").content.decode())
+    assert not [value for tag, value in links.found if tag == "a" and not value.startswith(("/", "#"))]
+    prose = re.sub(r"<pre.*?</pre>", "", page, flags=re.DOTALL)
+    assert "`" not in prose and "**" not in prose
+    text = html.unescape(re.sub(r"<[^>]+>", "", page))
+    for code in STATUS:
+        assert re.search(rf"<td><code>{code}</code></td>", page), code
+    kept = (ROOT / "docs" / "api.md").read_text()
+    for command in re.findall(r"```\w+\n(.*?)\n```", kept, re.DOTALL):
+        assert command in text
+
+
+def _links(page: str) -> list[tuple[str, str]]:
+    links = Links()
+    links.feed(page)
+    return links.found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from uuid import uuid4
 
 from tests.api.conftest import Http, entries, refused, start_body
+from tests.api.test_workflows import version_body
+from tests.clock import Clock
 from tests.world import World
 
 
@@ -74,3 +76,28 @@ def test_a_foreign_or_missing_run_is_not_found(world: World, http: Http) -> None
     run_id = http.start()
     for reader, path in ((stranger, f"/runs/{run_id}"), (http, f"/runs/{uuid4()}"), (http, "/runs/17")):
         refused(reader.get(path), 404, "not-found")
+
+
+def test_a_run_without_a_version_takes_the_newest_that_none_takes_over_from(http: Http, clock: Clock) -> None:
+    without = start_body()
+    del without["version"]
+
+    def version() -> str:
+        return str(http.post("/runs", without, key=str(uuid4())).json()["run"]["version"])
+
+    def register(name: str, *older: str) -> None:
+        clock.shift(1)
+        body = version_body(takes_over_from=list(older))
+        assert http.send("PUT", f"/workflows/refund/versions/{name}", body).status_code in (200, 201)
+
+    assert version() == "2", "which takes over from 1"
+    register("0-late")
+    assert version() == "0-late", "the newest of those that none takes over from"
+    register("3", "2", "0-late")
+    register("2.1", "2")
+    register("3.1", "2.1", "3")
+    assert version() == "3.1"
+    register("1-again", "3.1")
+    assert version() == "1-again", "the older code under a name of its own: a way back"
+    old = http.post("/runs", start_body(version="1"), key=str(uuid4())).json()["run"]["version"]
+    assert old == "1", "a named version stays to be had"

@@ -1,4 +1,4 @@
-"""The README's commands and code, run as written against the demonstration that `make run` starts."""
+"""The commands and code of the README and of the API's page, run as written against the demonstration that `make run` starts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from tests.postgres import free_port
 
 pytestmark = [pytest.mark.sqlite_only, pytest.mark.slow]
 README = (ROOT / "README.md").read_text()
+API = (ROOT / "docs" / "api.md").read_text()
 
 
-def blocks(language: str, heading: str) -> list[str]:
+def blocks(language: str, heading: str, document: str = README) -> list[str]:
     """The code blocks of one section."""
-    section = README.split(f"## {heading}\n")[1].split("\n## ")[0]
+    section = document.split(f"## {heading}\n")[1].split("\n## ")[0]
     return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
 
 
@@ -153,6 +154,21 @@ def test_the_first_agent_call_runs_as_written(newcomer: Newcomer) -> None:
     registered, claimed, committed, verified = newcomer.types(script)
     assert registered["workflow"] == "greeting" and claimed["packets"][0]["fence"] == "0.1"
     assert committed["status"] == "completed" and verified["intact"] is True
+
+
+def test_the_agent_that_pays_by_curl_runs_as_written_and_refunds_once(newcomer: Newcomer) -> None:
+    means, ask, pay = blocks("sh", "An agent that pays, by curl", API)
+    *_, beaten, waits = newcomer.types(means + ask)
+    assert beaten["runs"][0]["directive"] == "go_on"
+    assert waits["status"] == "waiting" and waits["fence"] is None
+    newcomer.approves("5001")
+    decided, settled, ended, verified = newcomer.types(means + pay)
+    assert (decided["state"], decided["cause"]) == ("satisfied", "approved")
+    assert settled["counted"] and settled["effect"]["state"] == "committed" and settled["effect"]["reference"]
+    assert ended["status"] == "completed" and verified["intact"] is True
+    key = {"key": settled["effect"]["key"]}
+    paid = httpx.get(f"{newcomer.scene['payments']}/refunds", params=key, trust_env=False)
+    assert len(paid.json()["refunds"]) == 1
 
 
 def test_the_python_agent_runs_as_written_and_refunds_once(newcomer: Newcomer) -> None:

@@ -173,6 +173,8 @@ def plain() -> Iterator[Shot]:
     yield Shot("sign-in", "error", reverse("sign_in"), None, acts.signed_in_as("mara@harbour.example"))
     yield Shot("sign-in", "hostile", reverse("sign_in"), None, acts.signed_in_as(acts.HOSTILE_NAME))
     yield Shot("not-found", "plain", "/nothing-here/", None)
+    yield Shot("reference", "calls", "/api/v1/docs", None)
+    yield Shot("reference", "conventions", "/api/v1/docs/conventions", None)
     for name in ("401", "403", "403_csrf", "409", "410", "412", "422", "428", "500", "no_tenant", "hostile"):
         yield Shot("fault", name, f"/fault/{name}/", None)
 

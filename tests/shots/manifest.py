@@ -96,6 +96,7 @@ PAGES: dict[str, States] = {
     "entry": {"full": ("full", "first", "onlooker"), "hostile": ("hostile",)},
     "verification": {"full": ("intact",), "loading": ("under-way",)},
     "design": {"full": ("full",)},
+    "reference": {"full": ("calls", "conventions")},
     "not-found": {"error": ("plain", "framed")},
     "fault": {
         "error": ("401", "403", "403_csrf", "409", "410", "412", "422", "428", "500", "no_tenant"),
@@ -124,6 +125,10 @@ NONE: dict[tuple[str, str], str] = {
     ("design", "error"): "it has no form that is sent",
     ("design", "hostile"): "it shows texts of ours alone",
     ("design", "loading"): "it asks for nothing",
+    ("reference", "empty"): "it shows what every installation has",
+    ("reference", "error"): "it has no form",
+    ("reference", "hostile"): "it shows texts of ours alone",
+    ("reference", "loading"): "it asks for nothing",
     ("not-found", "empty"): "it is an error",
     ("not-found", "full"): "it is an error",
     ("not-found", "hostile"): "it repeats nothing of what was asked for",

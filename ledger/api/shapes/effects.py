@@ -14,15 +14,19 @@ from ledger.domain.effects import ProposalSpec, Settled, SettleSpec
 
 Outcome = Literal["committed", "failed", "unknown", "accepted"]
 A_WEEK = 7 * 86_400
+TOOL = "What the call does, as the policy names it: it decides by the tool whether a person has to approve."
+TARGET = "The name under which the deployment registered the system that is called."
+RESOURCE = "What it changes there: the target is asked for its version, and an approval is for that version."
+CAUSE = "With `failed`, and only there: `not_dispatched` (nothing was sent), `throttled` or `rejected`. Anything less certain is `unknown`."
 
 
 class ProposalBody(Exact):
     """An effect that the agent wants, under an explicit name: the same name and content is the same effect for ever."""
 
     name: Name
-    tool: str = Field(min_length=1, max_length=120)
-    target: Name
-    resource: str = Field(default="", max_length=200)
+    tool: str = Field(min_length=1, max_length=120, description=TOOL)
+    target: Name = Field(description=TARGET)
+    resource: str = Field(default="", max_length=200, description=RESOURCE)
     request: Any
     tool_digest: str = Field(default="", max_length=80)
 
@@ -55,7 +59,7 @@ class ReportBody(Exact):
 
     attempt: Number = Field(ge=1)
     outcome: Outcome
-    cause: str = Field(default="", max_length=24)
+    cause: str = Field(default="", max_length=24, description=CAUSE)
     reference: str = Field(default="", max_length=200)
     result: Any = None
     ask_after_seconds: Number | None = Field(default=None, ge=1, le=A_WEEK)
@@ -136,7 +140,7 @@ class PermitJSON(BaseModel):
     """Leave for one attempt. The call isn't sent after `send_by`, carries `key`, and carries `precondition` as If-Match where there is one."""
 
     attempt: int
-    key: str
+    key: str = Field(description="The call's `Idempotency-Key` header, or whatever else the target takes for one.")
     send_by: str
     answer_by: str
     precondition: str

@@ -39,7 +39,12 @@ class ClaimBody(Exact):
     offers: list[OfferBody] = Field(min_length=1, max_length=50)
     limit: Number = Field(default=1, ge=1, le=MOST_AT_ONCE)
     wait_seconds: Number = Field(default=0, ge=0, le=LONGEST_WAIT)
-    lease_seconds: Number | None = Field(default=None, ge=1, le=3600)
+    lease_seconds: Number | None = Field(
+        default=None,
+        ge=1,
+        le=3600,
+        description="How long the run is yours without a heartbeat; 60 where nothing is said.",
+    )
 
     def offer(self, lease_seconds: int) -> Offer:
         """The same as a value of the domain."""
@@ -100,7 +105,9 @@ class EventJSON(BaseModel):
 
 class PacketMemberJSON(BaseModel):
     kind: str
-    outcome: str
+    outcome: str = Field(
+        description="Of an approval: `approved`, `denied`, `denied_by_policy`, `expired` or `withdrawn`."
+    )
     effect: UUID | None = None
     event: EventJSON | None = None
     reason: str | None = Field(default=None, description="Of a denied approval: what whoever denied it said.")

@@ -20,7 +20,11 @@ class StartBody(Exact):
     """A new run. `task` and `text` are for people's search; `attributes` are small facts to filter by."""
 
     workflow: Name
-    version: str = Field(default="", max_length=40)
+    version: str = Field(
+        default="",
+        max_length=40,
+        description="Left out: the current one, which of those that no other takes over from was registered last.",
+    )
     task: str = Field(min_length=1, max_length=200)
     state: Any
     attributes: dict[str, Any] = Field(default={}, max_length=50)
