@@ -23,7 +23,7 @@ from ledger.domain.canonical import parse_time
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
 from ledger.models import Agent, JournalEntry, Run, Target, Tenant, User
-from ledger.services import permissions
+from ledger.services import permissions, search
 
 SHOWN = 50
 STEP = 500
@@ -109,15 +109,14 @@ def readable(user: User, tenant: Tenant) -> bool:
 def history(user: User, tenant: Tenant, asked: Filter) -> History:
     """A page of the history. Raises LedgerError `forbidden` without the right to audit, `invalid` for a filter that can't be read."""
     rows, whole = _audited(user, tenant)
+    if asked.since and asked.until and _moment("until", asked.until, over=True) <= _moment("since", asked.since):
+        raise LedgerError("invalid", "that is before the beginning", "Choose a later end.", field="until")
     found = list(_narrowed(tenant, rows, asked)[: SHOWN + 1])
     more, found = len(found) > SHOWN, found[:SHOWN]
-    return History(
+    return replace(
+        _form(tenant, asked, whole),
         lines=entry_lines.lines(user, tenant, found),
-        asked=asked,
         next=_next(found[-1]) if more else "",
-        verbs=_verbs(whole),
-        actors=_actors(tenant),
-        targets=tuple(Target.objects.of(tenant).order_by("name").values_list("name", flat=True)[:200]),
         checks=verification_pages.overview(tenant) if whole and asked == Filter() else None,
     )
 
@@ -163,6 +162,16 @@ def _next(last: JournalEntry) -> str:
     return f"{last.at.isoformat()}~{last.pk}"
 
 
+def unasked(user: User, tenant: Tenant, typed: Filter) -> History:
+    """The history's form as it was filled in, with nothing looked for. Raises LedgerError `forbidden`."""
+    return _form(tenant, typed, _audited(user, tenant)[1])
+
+
+def _form(tenant: Tenant, asked: Filter, whole: bool) -> History:
+    targets = Target.objects.of(tenant).order_by("name").values_list("name", flat=True)[:200]
+    return History((), asked, "", _verbs(whole), _actors(tenant), tuple(targets), None)
+
+
 def moved(user: User, tenant: Tenant, asked: Filter, at: datetime) -> Moved:
     """How many entries of this search came after a moment. Raises LedgerError as `history` does."""
     rows, _ = _audited(user, tenant)
@@ -196,9 +205,9 @@ def _narrowed(
     if after is not None:
         when &= Q((f"{at}__gt", after))
     if asked.since:
-        when &= Q((f"{at}__gte", _moment(asked.since)))
+        when &= Q((f"{at}__gte", _moment("since", asked.since)))
     if asked.until:
-        when &= Q((f"{at}__lt", _moment(asked.until, over=True)))
+        when &= Q((f"{at}__lt", _moment("until", asked.until, over=True)))
     if asked.before:
         moment, last = _place(asked.before)
         when &= (Q((f"{at}__lt", moment)) | Q((f"{entry}__lt", last))) & Q((f"{at}__lte", moment))
@@ -210,7 +219,7 @@ def _narrowed(
     if asked.verb:
         rows = rows.filter(verb=asked.verb)
     if asked.run:
-        rows = rows.filter(stream_id=_run(asked.run))
+        rows = rows.filter(stream_id__in=_runs(tenant, asked.run))
     return rows
 
 
@@ -225,14 +234,20 @@ def _place(text: str) -> tuple[datetime, int]:
         raise LedgerError("invalid", "this page of the history can't be found", "Start from its first page.") from None
 
 
-def _run(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise LedgerError("invalid", "that is not a run's id", "Copy the whole id from the run's page.") from None
+def _runs(tenant: Tenant, text: str) -> QuerySet[Run]:
+    """The run of this id, or those whose ids end so, as lists show them."""
+    digits = text.lower().replace("-", "")
+    if not search.ENDING.fullmatch(digits) or len(digits) < search.INDEXED:
+        raise LedgerError(
+            "invalid",
+            "that is not a run's id",
+            "Copy it from the run's page, or its last eight characters from a list.",
+            field="run",
+        )
+    return search.ending(tenant.pk, digits)
 
 
-def _moment(text: str, *, over: bool = False) -> datetime:
+def _moment(field: str, text: str, *, over: bool = False) -> datetime:
     """When a day, minute or second begins, or when it is over."""
     lasts = (
         timedelta(days=1) if _DAY.fullmatch(text) else timedelta(minutes=1) if len(text) == 16 else timedelta(seconds=1)
@@ -243,7 +258,10 @@ def _moment(text: str, *, over: bool = False) -> datetime:
         return datetime.fromisoformat(text).replace(tzinfo=UTC) + (lasts if over else timedelta(0))
     except (ValueError, OverflowError):
         raise LedgerError(
-            "invalid", "that is neither a day nor a time", "Write it as 2026-11-30 or as 2026-11-30T16:45, in UTC."
+            "invalid",
+            "that is neither a day nor a time",
+            "Write it as 2026-11-30 or as 2026-11-30T16:45, in UTC.",
+            field=field,
         ) from None
 
 

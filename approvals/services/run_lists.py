@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
 from approvals.labels import HEALTH
-from approvals.models import Vote
 from approvals.services import newer
 from approvals.services.newer import Moved
 from approvals.services.pieces import Cursor, Page, counted, short
@@ -54,11 +52,19 @@ class Filter:
 
     @classmethod
     def read(cls, query: Mapping[str, str]) -> Filter:
-        """From an address's parameters. Raises LedgerError `invalid` for a status or health that doesn't exist."""
+        """From an address's parameters. Raises LedgerError `invalid`, with the `field`, for a status or health that doesn't exist."""
+        asked = cls.typed(query)
+        for name, value, known in (("status", asked.status, Status), ("health", asked.health, Health)):
+            if value and value not in set(known):
+                raise LedgerError(
+                    "invalid", f"no run has that {name}", f"Choose one of {', '.join(known)}.", field=name
+                )
+        return asked
+
+    @classmethod
+    def typed(cls, query: Mapping[str, str]) -> Filter:
+        """The same as it was typed, whether or not it can be asked."""
         told = {name: query.get(name, "").replace("\x00", "").strip()[:200] for name in NAMES}
-        for name, known in (("status", Status), ("health", Health)):
-            if told[name] and told[name] not in set(known):
-                raise LedgerError("invalid", f"no run has that {name}", f"Choose one of {', '.join(known)}.")
         return cls(**{NAMES[name]: value for name, value in told.items()}, before=query.get("before", ""))
 
     @property
@@ -95,6 +101,11 @@ class RunList:
     asked: Filter
 
 
+def unasked(user: User, tenant: Tenant, typed: Filter) -> RunList:
+    """The list's form as it was filled in, with nothing looked for."""
+    return RunList((), Page(0, "", "", first=True), _workflows(user, tenant), typed)
+
+
 def seen_by(user: User, tenant: Tenant) -> QuerySet[RunHead]:
     """Heads of the runs that this person may see: the one queryset behind list, count, search and page."""
     types = permissions.visible(user, Verb.SEE).filter(tenant=tenant)
@@ -114,7 +125,6 @@ def runs(user: User, tenant: Tenant, asked: Filter) -> RunList:
     more, heads = len(heads) > SHOWN, heads[:SHOWN]
     stands = standings(tenant.pk, heads, now)
     ended = endings(heads)
-    types = permissions.visible(user, Verb.SEE).filter(tenant=tenant).order_by("name")
     return RunList(
         rows=tuple(_row(head, view, ended.get(head.run_id), owner) for head, view, owner in stands),
         page=Page(
@@ -123,9 +133,14 @@ def runs(user: User, tenant: Tenant, asked: Filter) -> RunList:
             next=str(Cursor(heads[-1].moved_at, heads[-1].run_id)) if more else "",
             first=cursor is None,
         ),
-        workflows=tuple(types.values_list("name", flat=True)[:200]),
+        workflows=_workflows(user, tenant),
         asked=asked,
     )
+
+
+def _workflows(user: User, tenant: Tenant) -> tuple[str, ...]:
+    types = permissions.visible(user, Verb.SEE).filter(tenant=tenant).order_by("name")
+    return tuple(types.values_list("name", flat=True)[:200])
 
 
 def moved(user: User, tenant: Tenant, asked: Filter, at: datetime) -> Moved:
@@ -145,14 +160,8 @@ def _narrowed(rows: QuerySet[RunHead], tenant: Tenant, asked: Filter, now: datet
     if asked.attribute:
         rows = rows.filter(pk__in=search.attributed(tenant.pk, asked.attribute))
     if asked.text:
-        rows = rows.filter(pk__in=search.found(tenant.pk, asked.text, _decided_on(tenant, asked.text)))
-    return rows
-
-
-def _decided_on(tenant: Tenant, text: str) -> QuerySet[Any]:
-    """Ids of the runs on which people of this name decided."""
-    people = User.objects.filter(memberships__tenant_id=tenant.pk, name__icontains=text).values("pk")
-    rows: QuerySet[Any] = Vote.objects.of(tenant).filter(voter__in=people, run_id__isnull=False).values("run_id")
+        named = (*search.acted(tenant.pk, asked.text), search.owned(tenant.pk, asked.text, names=True))
+        rows = rows.filter(pk__in=search.found(tenant.pk, asked.text, *named))
     return rows
 
 

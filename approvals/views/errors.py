@@ -57,6 +57,13 @@ def refused(request: HttpRequest, error: LedgerError) -> HttpResponse:
     return render(request, "refusal_framed.html" if placed(request) else "refusal.html", context, status=status)
 
 
+def at_field(error: LedgerError) -> dict[str, str]:
+    """What is wrong with a field of a search, by the field's name. Raises the error again where it is about no field."""
+    if error.code != "invalid" or "field" not in error.facts:
+        raise error
+    return {str(error.facts["field"]): f"{error.reason[:1].upper()}{error.reason[1:]}. {error.remedy}"}
+
+
 def not_found(request: HttpRequest) -> HttpResponse:
     """The same answer for what isn't there and for what isn't theirs to see."""
     if is_htmx(request):

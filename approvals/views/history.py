@@ -19,8 +19,9 @@ from django.views.decorators.http import require_safe
 from approvals.services import history_pages
 from approvals.services.entry_lines import Line
 from approvals.services.history_pages import Entry, Exported, Filter
-from approvals.views import newer
+from approvals.views import errors, newer
 from approvals.views.access import TenantRequest, tenant_page
+from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
 from ledger.services import permissions
 
@@ -34,14 +35,20 @@ SEARCH = {"since": "from"}
 def history(request: TenantRequest) -> HttpResponse:
     """A page of entries, newest first."""
     asked = Filter.read(request.GET.dict())
-    found = history_pages.history(request.person, request.tenant, asked)
+    wrong: dict[str, str] = {}
+    try:
+        found = history_pages.history(request.person, request.tenant, asked)
+    except LedgerError as error:
+        wrong = errors.at_field(error)
+        found = history_pages.unasked(request.person, request.tenant, asked)
     kept = _kept(asked)
     renamed = {SEARCH.get(name, name): text for name, text in kept.items()}
     context = {
         "history": found,
         "newer_url": newer.url(request, "history_newer", renamed, since=found.lines[0].item.at if found.lines else None)
-        if not asked.before
+        if not asked.before and not wrong
         else "",
+        "wrong": wrong,
         "narrowed": bool(kept),
         "export_url": f"{reverse('history_export', args=[request.tenant.slug])}?{urlencode(kept)}".removesuffix("?"),
         "most": history_pages.MOST_EXPORTED,
@@ -51,7 +58,7 @@ def history(request: TenantRequest) -> HttpResponse:
     newest = found.checks.newest if found.checks else None
     if newest is not None and newest.faults:
         context["administers"] = permissions.can(request.person, Verb.ADMINISTER, request.tenant)
-    return render(request, "history/history.html", context)
+    return render(request, "history/history.html", context, status=422 if wrong else 200)
 
 
 @require_safe

@@ -14,7 +14,7 @@ from approvals.labels import HEALTH
 from approvals.services import run_lists, run_pages
 from approvals.services.run_lists import Filter
 from approvals.services.run_pages import Where
-from approvals.views import newer
+from approvals.views import errors, newer
 from approvals.views.access import TenantRequest, tenant_page
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Status
@@ -27,21 +27,27 @@ PARTS = {"standing": "runs/_standing.html", "side": "runs/_side.html"}
 @tenant_page
 def runs(request: TenantRequest) -> HttpResponse:
     """Runs that the person may see, last moved first."""
-    asked = Filter.read(request.GET.dict())
-    found = run_lists.runs(request.person, request.tenant, asked)
-    kept = asked.kept
+    query = request.GET.dict()
+    wrong: dict[str, str] = {}
+    try:
+        found = run_lists.runs(request.person, request.tenant, Filter.read(query))
+    except LedgerError as error:
+        wrong = errors.at_field(error)
+        found = run_lists.unasked(request.person, request.tenant, Filter.typed(query))
+    kept = found.asked.kept
     context = {
         "list": found,
         "newer_url": newer.url(request, "runs_newer", kept, since=found.rows[0].moved_at if found.rows else None)
-        if found.page.first
+        if found.page.first and not wrong
         else "",
+        "wrong": wrong,
         "statuses": [str(status) for status in Status],
         "healths": [(str(code), words) for code, (_, words) in HEALTH.items()],
         "looked_through": f"{LOOKED_THROUGH:,}",
         "next_url": f"?{urlencode({**kept, 'before': found.page.next})}" if found.page.next else "",
         "first_url": "" if found.page.first else f"?{urlencode(kept)}",
     }
-    return render(request, "runs/runs.html", context)
+    return render(request, "runs/runs.html", context, status=422 if wrong else 200)
 
 
 @require_safe

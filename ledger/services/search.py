@@ -19,7 +19,7 @@ from ledger.domain.health import SWEPT_AFTER, UNCLAIMED_AFTER, Health
 from ledger.domain.runs import ENDED, Status
 from ledger.domain.waits import SetState
 from ledger.domain.wakes import WakeState
-from ledger.models import Agent, Effect, Handoff, Lease, Run, RunHead, User, WaitSet, Wake, Worker
+from ledger.models import Agent, Effect, Handoff, JournalEntry, Lease, Run, RunHead, User, WaitSet, Wake, Worker
 from ledger.services import facts
 from ledger.services.ports import approvals
 
@@ -27,6 +27,8 @@ LOOKED_THROUGH = 5_000
 """Parts of words are looked for in so many runs, the newest; whole values among all."""
 MOST = 1_001
 """Runs that one kind of finding answers at most: more than any page counts."""
+NAMESAKES = 10
+"""People of one name whose acts are looked at."""
 ENDING = re.compile("[0-9a-f]{6,32}")
 """A run's id, or as much of its end as lists show, or less."""
 INDEXED = 8
@@ -70,13 +72,19 @@ def _late(heads: QuerySet[Any], tenant_id: UUID, kind: Health, now: datetime) ->
 
 
 def owned(tenant_id: UUID, owner: str, *, names: bool) -> QuerySet[Any]:
-    """Ids of runs that a worker of this name or id holds, or whose open handoff this person took: known by id, with `names` by name too."""
+    """Ids of runs that a worker of this name or id holds, or whose open handoff this person took: known by id, with `names` by any part of a name too.
+
+    Parts of a worker's name are looked for among the `LOOKED_THROUGH` that were heard last.
+    """
     key = _uuid(owner)
     workers = Worker.objects.of(tenant_id).filter(Q(name=owner) | Q(pk=key) if key else Q(name=owner))
+    if names and not key:
+        heard = Worker.objects.of(tenant_id).order_by("-seen_at").values("pk")[:LOOKED_THROUGH]
+        workers = Worker.objects.of(tenant_id).filter(pk__in=heard, name__icontains=owner)
     held = Lease.objects.of(tenant_id).filter(active=True, worker_id__in=workers.values("pk"))
     who = Q(pk=key) if key else Q(pk__in=[])
     if names:
-        who |= Q(name__iexact=owner) | Q(email__iexact=owner)
+        who |= Q(name__icontains=owner) | Q(email__iexact=owner)
     people = User.objects.filter(who, memberships__tenant_id=tenant_id)
     taken = Handoff.objects.of(tenant_id).filter(state__in=OPEN_HANDOFFS, owner__in=people.values("pk"))
     return held.values("run_id").union(taken.values("run_id"))
@@ -90,7 +98,10 @@ def attributed(tenant_id: UUID, attribute: str) -> QuerySet[Any]:
     name, colon, text = attribute.partition(":")
     if not colon or not name:
         raise LedgerError(
-            "invalid", "that is no attribute to look for", "Write it as name:value, for example order:17."
+            "invalid",
+            "that is no attribute to look for",
+            "Write it as name:value, for example order:17.",
+            field="attribute",
         )
     number = int(text) if NUMBER.fullmatch(text) else None
     truth = text if text in {"true", "false"} else None
@@ -122,6 +133,17 @@ def found(tenant_id: UUID, text: str, *more: QuerySet[Any]) -> list[UUID]:
     with connection.cursor() as cursor:
         cursor.execute(sql, [*params, *(value for _, own in asked for value in own)])
         return [UUID(str(row[0])) for row in cursor.fetchall()]
+
+
+def acted(tenant_id: UUID, name: str) -> list[QuerySet[Any]]:
+    """Ids of the runs in whose journal people of this name stand, whatever they did there: of each the newest `MOST` of their entries."""
+    people = User.objects.filter(memberships__tenant_id=tenant_id, name__icontains=name).order_by("name")
+    entries = JournalEntry.objects.of(tenant_id).order_by("-at", "-id")
+    newest = [
+        entries.filter(actor=f"person:{pk}").values("stream_id")[:MOST]
+        for pk in people.values_list("pk", flat=True)[:NAMESAKES]
+    ]
+    return [Run.objects.of(tenant_id).filter(pk__in=ids).values("pk") for ids in newest]
 
 
 def ending(tenant_id: UUID, digits: str) -> QuerySet[Any]:

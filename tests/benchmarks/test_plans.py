@@ -105,6 +105,7 @@ SEARCHES: dict[str, Act] = {
     "runs by attribute": lambda crowd: _runs(crowd, attribute="nothing:17"),
     "runs by a whole task": lambda crowd: _runs(crowd, text=f"settle {crowd.waiting.words[9]}"),
     "runs by the end of an id": lambda crowd: _runs(crowd, text=crowd.waiting.ids[9].hex[-8:]),
+    "runs by a person who acted": lambda crowd: _runs(crowd, text=crowd.person.name),
     "runs by words that none has": lambda crowd: _runs(crowd, text="zzz"),
     "runs of the API by owner": lambda crowd: reads.runs(crowd.caller, RunFilter(owner="nobody"), "", 50),
     "runs of the API by attribute": lambda crowd: reads.runs(

@@ -58,8 +58,8 @@ def _lists(story: Story) -> Iterator[Shot]:
         yield Shot(page, "onlooker", at(page), house.dora)
     people = {"inbox": house.ivo, "runs": house.noor, "reconcile": house.noor, "handoffs": house.noor}
     for page, person in people.items():
-        broken = "after" if page == "inbox" else "before"
-        yield Shot(page, "error", f"{at(page)}?{broken}=x", person)
+        broken = {"inbox": "after=x", "runs": "q=vase&attribute=nonsense"}.get(page, "before=x")
+        yield Shot(page, "error", f"{at(page)}?{broken}", person)
         yield Shot(page, "loading", at(page), person, held("**/newer/**", acts.look_for_newer))
         if page != "runs":
             yield Shot(page, "newer", at(page), person, acts.newer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from uuid import UUID, uuid4
 
@@ -18,7 +19,7 @@ from ledger.services import identity, reads, runs, search
 from ledger.services.reads import RunFilter
 from tests.api.conftest import Http
 from tests.clock import Clock
-from tests.ui.asking import ask, client_of
+from tests.ui.asking import ask, client_of, decide
 from tests.ui.scenes import handed_over, lost, named
 from tests.world import World
 
@@ -37,17 +38,28 @@ def start(world: World, attributes: Mapping[str, object]) -> UUID:
 
 
 @pytest.mark.parametrize(
-    ("query", "remedy"),
+    ("field", "typed", "remedy"),
     [
-        ({"status": "nonsense"}, "Choose one of running, "),
-        ({"health": "poorly"}, "Choose one of blocked, "),
-        ({"attribute": "order"}, "Write it as name:value"),
-        ({"attribute": ":17"}, "Write it as name:value"),
+        ("status", "nonsense", "Choose one of running, "),
+        ("health", "poorly", "Choose one of blocked, "),
+        ("attribute", "order", "Write it as name:value"),
+        ("attribute", ":17", "Write it as name:value"),
     ],
 )
-def test_a_filter_that_is_none_is_refused_with_what_to_do(world: World, query: dict[str, str], remedy: str) -> None:
+def test_a_filter_that_is_none_is_refused_at_its_field_and_the_others_stay(
+    world: World, field: str, typed: str, remedy: str
+) -> None:
+    query = {"q": "vase", "owner": "somebody", field: typed}
     answer = client_of(world.charlie).get(reverse("runs", args=[world.tenant.slug]), query)
-    assert answer.status_code == 422 and remedy in answer.content.decode()
+    page = answer.content.decode()
+    assert answer.status_code == 422 and "something is missing" not in page
+    (control,) = re.findall(rf'<(?:input|select)[^>]*name="{field}"[^>]*>', page)
+    assert 'aria-invalid="true"' in control and f'aria-describedby="f-{field}-error"' in control
+    assert remedy in page.split(f'id="f-{field}-error"')[1].split("</p>")[0]
+    assert 'value="vase"' in page and 'value="somebody"' in page
+    assert "No run matches" not in page and "No runs yet" not in page, "nothing was looked for"
+    if field == "attribute":
+        assert f'value="{typed}"' in page
 
 
 @pytest.mark.parametrize("query", ["health=poorly", "attribute=order", "status=nonsense", "attributes=order:17"])
@@ -104,6 +116,33 @@ def test_an_owner_is_the_worker_that_holds_it_or_the_person_who_took_it(world: W
     assert answered(world, owner="worker") == {held}
     assert answered(world, owner=str(world.charlie.pk)) == {handoff.run_id}
     assert answered(world, owner="Charlie") == set() == listed(world, owner="nobody")
+
+
+def test_an_owner_is_found_by_part_of_a_name(world: World, clock: Clock) -> None:
+    handoff = handed_over(world, clock)
+    client_of(world.charlie).post(reverse("handoff_own", args=[world.tenant.slug, handoff.pk]))
+    world.start_run()
+    held = world.claim().run.id
+    assert listed(world, owner="harl") == {handoff.run_id}
+    assert listed(world, owner="orke") == {held} and answered(world, owner="orke") == set()
+    assert listed(world, owner="%") == listed(world, owner="_") == set()
+
+
+def test_a_person_is_found_by_whatever_they_did_in_a_run(world: World, clock: Clock) -> None:
+    request = ask(world)
+    decide(client_of(world.bob), world, request, "deny", "No.")
+    handoff = handed_over(world, clock)
+    assert listed(world, q="Charlie") == set()
+    client_of(world.charlie).post(reverse("handoff_own", args=[world.tenant.slug, handoff.pk]))
+    assert listed(world, q="Charlie") == {handoff.run_id} == listed(world, q="harl")
+    assert listed(world, q="Bob") == {request.run_id}
+
+
+def test_a_worker_is_found_by_part_of_its_name_while_it_holds_a_run(world: World) -> None:
+    world.start_run()
+    held = world.claim().run.id
+    world.start_run()
+    assert listed(world, q="worke") == {held}
 
 
 def test_an_attribute_is_found_as_text_number_and_truth(world: World) -> None:
