@@ -1,4 +1,4 @@
-"""Look at a request's target again, because a person asked: outside of every transaction, then recorded on the run."""
+"""Look at a request's target again, because a person asked or an open card grew old: outside of every transaction, then recorded on the run."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ JUST_NOW = timedelta(seconds=2)
     twice="A look of the last two seconds counts; later one more observation.",
     dies="Before the record nothing was written.",
 )
-def look_again(person: User, card: Card) -> bool:
-    """Ask the target for the card's resource and record what was seen. False when it could not be seen; a look of just now counts.
+def look_again(card: Card, person: User | None) -> bool:
+    """Ask the target for the card's resource and record what was seen, as the person who pressed for it; with None as the open card itself, since
+    reading is nobody's act. False when it could not be seen; a look of just now counts.
 
     Network, at most as long as the target's limit for a call.
     """
@@ -37,13 +38,13 @@ def look_again(person: User, card: Card) -> bool:
     seen = seen_version(target, card.effect.resource) if target is not None else None
     if seen is None:
         return False
-    _record(person, card, seen)
+    _record(card, f"person:{person.pk}" if person is not None else "system:card", seen)
     return True
 
 
-def _record(person: User, card: Card, seen: SeenVersion) -> None:
+def _record(card: Card, actor: str, seen: SeenVersion) -> None:
     def rule(view: RunView) -> tuple[Change, None]:
-        draft = run_draft(view, f"person:{person.pk}", "target.look")
+        draft = run_draft(view, actor, "target.look")
         rules.observe(draft, view, seen)
         return draft.change(), None
 

@@ -18,6 +18,7 @@ SYSTEM = {
     "claim": "resumeapp, claim",
     "events": "resumeapp, events",
     "policy": "resumeapp, policy",
+    "card": "resumeapp, for an open request",
 }
 
 

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, cast
 from urllib.parse import urlencode, urlsplit
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -27,6 +27,7 @@ class TenantRequest(HttpRequest):
     tenant: Tenant
     person: User
     counted: dict[str, str]
+    acted_on: str
 
     htmx: Any
 
@@ -58,6 +59,28 @@ def tenant_page(page: Page) -> Page:
             return errors.not_found(request)
 
     return served
+
+
+def act_on(page: Page) -> Callable[[Page], Page]:
+    """Serve what a form of `page` posts to, below `tenant_page`.
+
+    Whoever opens the form's own address, as by reloading a refusal, is led to the page, if it is theirs to see.
+    """
+
+    def decorated(act: Page) -> Page:
+        @wraps(act)
+        def served(request: TenantRequest, **kwargs: Any) -> HttpResponseBase:
+            request.acted_on = reverse(page.__name__, args=[request.tenant.slug, *kwargs.values()])
+            if request.method == "POST":
+                return act(request, **kwargs)
+            if request.method not in {"GET", "HEAD"}:
+                return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+            shown = page(request, slug=request.tenant.slug, **kwargs)
+            return redirect(request.acted_on) if shown.status_code == 200 else shown
+
+        return served
+
+    return decorated
 
 
 def signed_out(request: HttpRequest) -> HttpResponse:

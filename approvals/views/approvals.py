@@ -8,7 +8,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from approvals.domain.decisions import EntryPoint
 from approvals.domain.requests import Choice
@@ -19,14 +19,12 @@ from approvals.services.decisions import DecisionAnswer
 from approvals.services.standing import team_names
 from approvals.services.votes import withdraw_vote
 from approvals.views import counts, errors
-from approvals.views.access import TenantRequest, tenant_page
+from approvals.views.access import TenantRequest, act_on, tenant_page
 from approvals.views.cards import approvals_of, context
 from ledger.domain.errors import LedgerError
 from ledger.models import Tenant
 from ledger.services import facts
 from ledger.services.authority import revoke_grant
-
-FIELD_ERRORS = frozenset({"invalid", "bad-text"})
 
 
 @require_safe
@@ -46,11 +44,15 @@ def approval_newer(request: TenantRequest, request_id: UUID) -> HttpResponse:
     return render(request, "approvals/_card.html", _card(request, request_id))
 
 
-@require_POST
 @tenant_page
+@act_on(approval)
 def approval_look(request: TenantRequest, request_id: UUID) -> HttpResponse:
-    """Look at the target again. For htmx only the target's part comes back, with the receipt of what is shown now: nothing typed is touched."""
-    seen = look_again(request.person, cards.card_for(request.person, request.tenant, request_id))
+    """Look at the target again: as the person if they `pressed` for it, else, since they opened an old look, in nobody's name.
+
+    For htmx only the target's part comes back, with the receipt of what is shown now: nothing typed is touched.
+    """
+    card = cards.card_for(request.person, request.tenant, request_id)
+    seen = look_again(card, request.person if "pressed" in request.POST else None)
     if errors.is_htmx(request):
         return render(request, "approvals/_looked.html", _card(request, request_id, unseen=not seen))
     if not seen:
@@ -58,8 +60,8 @@ def approval_look(request: TenantRequest, request_id: UUID) -> HttpResponse:
     return redirect("approval", request.tenant.slug, request_id)
 
 
-@require_POST
 @tenant_page
+@act_on(approval)
 def approval_decide(request: TenantRequest, request_id: UUID) -> HttpResponse:
     """Count the person's vote on exactly the card they read, or say why not, with their text kept."""
     cards.seen_request(request.person, request.tenant, request_id)
@@ -81,8 +83,8 @@ def approval_decide(request: TenantRequest, request_id: UUID) -> HttpResponse:
     return _done(request, answer, form.reason)
 
 
-@require_POST
 @tenant_page
+@act_on(approval)
 def approval_withdraw(request: TenantRequest, request_id: UUID) -> HttpResponse:
     """Take one's own approval back before the quorum; the others' votes are carried into the new revision."""
     cards.seen_request(request.person, request.tenant, request_id)
@@ -94,8 +96,8 @@ def approval_withdraw(request: TenantRequest, request_id: UUID) -> HttpResponse:
     return _back(request, request_id, "Your approval was taken back. The request is asked again, without it.")
 
 
-@require_POST
 @tenant_page
+@act_on(approval)
 def approval_revoke(request: TenantRequest, request_id: UUID) -> HttpResponse:
     """Take leave back that was given and not used."""
     card = cards.card_for(request.person, request.tenant, request_id)
@@ -139,7 +141,7 @@ def _card(request: TenantRequest, request_id: UUID, **more: Any) -> dict[str, An
 
 
 def _explained(request: TenantRequest, request_id: UUID, form: Decision, error: LedgerError) -> HttpResponse:
-    if error.code in FIELD_ERRORS:
+    if error.code in errors.FIELD_ERRORS:
         return _answered(request, _card(request, request_id, typed=form.reason, field_error=_sentence(error)), 422)
     title = errors.TITLES.get(error.status, errors.OTHERWISE)
     return _refused(request, request_id, form, error.status, f"{title}.", _sentence(error))

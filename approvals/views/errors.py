@@ -21,6 +21,9 @@ TITLES = {
     428: "Not done: the form was incomplete",
 }
 OTHERWISE = "Not done"
+FIELD_ERRORS = frozenset({"invalid", "bad-text"})
+MOVED = frozenset({409, 410, 412})
+"""After these, what was acted on is shown as it is now."""
 UNREADABLE = "This address can’t be read"
 """Of an address that asks for what can't be: nothing was sent, so nothing was refused."""
 IN_TENANT = re.compile(r"/t/([-\w]+)/")
@@ -51,17 +54,22 @@ def refused(request: HttpRequest, error: LedgerError) -> HttpResponse:
         "reason": error.reason,
         "remedy": error.remedy,
         "kept": kept_text(request),
+        "as_it_is": getattr(request, "acted_on", "") if status in MOVED else "",
     }
     if is_htmx(request):
         return banner(request, "partials/_refusal.html", status, context)
     return render(request, "refusal_framed.html" if placed(request) else "refusal.html", context, status=status)
 
 
-def at_field(error: LedgerError) -> dict[str, str]:
-    """What is wrong with a field of a search, by the field's name. Raises the error again where it is about no field."""
-    if error.code != "invalid" or "field" not in error.facts:
+def at_field(error: LedgerError, typed: str = "") -> dict[str, str]:
+    """What is wrong with a field of a form, by the field's name: the one that the error names, or where it names none the one that was `typed`.
+
+    Raises the error again where it is about no field.
+    """
+    field = error.facts.get("field", typed)
+    if error.code not in FIELD_ERRORS or not field:
         raise error
-    return {str(error.facts["field"]): f"{error.reason[:1].upper()}{error.reason[1:]}. {error.remedy}"}
+    return {str(field): f"{error.reason[:1].upper()}{error.reason[1:]}. {error.remedy}"}
 
 
 def not_found(request: HttpRequest) -> HttpResponse:

@@ -9,13 +9,14 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from approvals.labels import closed
 from approvals.services import handoff_pages
 from approvals.services.newer import against
 from approvals.views import newer
-from approvals.views.access import TenantRequest, caller, need, onward, tenant_page
+from approvals.views.access import TenantRequest, act_on, caller, need, onward, tenant_page
+from approvals.views.errors import at_field
 from ledger.domain.errors import LedgerError
 from ledger.domain.handoffs import Outcome
 from ledger.domain.identity import Verb
@@ -67,8 +68,8 @@ def handoff(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
     return render(request, "handoffs/handoff.html", {"page": page})
 
 
-@require_POST
 @tenant_page
+@act_on(handoff)
 def handoff_own(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
     """Take it: from here on it is this person's."""
     _operated(request, handoff_id)
@@ -77,8 +78,8 @@ def handoff_own(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
     return onward(request, _address(request, handoff_id))
 
 
-@require_POST
 @tenant_page
+@act_on(handoff)
 def handoff_give_back(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
     """Put it back for anybody: one's own, or that of somebody who isn't there."""
     _operated(request, handoff_id)
@@ -87,24 +88,27 @@ def handoff_give_back(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
     return onward(request, _address(request, handoff_id))
 
 
-@require_POST
 @tenant_page
+@act_on(handoff)
 def handoff_close(request: TenantRequest, handoff_id: UUID) -> HttpResponse:
     """Close it with an outcome and a reason. What is missing comes back with the form as it was typed."""
     _operated(request, handoff_id)
     typed = {name: request.POST.get(name, "").strip() for name in ("outcome", "reason")}
     page = handoff_pages.handoff(request.person, request.tenant, handoff_id)
     if not page.is_open:
-        over = "Read it again: somebody closed it, or nobody needs it any more."
-        raise LedgerError("wrong-state", "this handoff is over", over)
+        raise LedgerError("wrong-state", "this handoff is over", "Somebody closed it, or nobody needs it any more.")
     errors = {}
     if typed["outcome"] not in {choice.value for choice in page.outcomes}:
         errors["outcome"] = "Choose what happens next."
     if not typed["reason"]:
         errors["reason"] = "Say why, for whoever reads the record."
+    try:
+        if not errors:
+            services.close(caller(request), handoff_id, Outcome(typed["outcome"]), typed["reason"])
+    except LedgerError as error:
+        errors = at_field(error, typed="reason")
     if errors:
         return render(request, "handoffs/handoff.html", {"page": page, "typed": typed, "errors": errors}, status=422)
-    services.close(caller(request), handoff_id, Outcome(typed["outcome"]), typed["reason"])
     messages.success(request, closed(typed["outcome"], blocks=page.blocks).said)
     return onward(request, f"{_address(request, handoff_id)}?closed=1")
 

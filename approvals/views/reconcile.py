@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from approvals import receipts
 from approvals.services import reconcile_pages, verdicts
@@ -18,7 +18,7 @@ from approvals.services.reconcile_pages import EffectPage
 from approvals.services.since import since
 from approvals.views import errors as refusals
 from approvals.views import newer
-from approvals.views.access import TenantRequest, caller, need, onward, tenant_page
+from approvals.views.access import TenantRequest, act_on, caller, need, onward, tenant_page
 from ledger.domain.effects import EffectState, Read, check_read
 from ledger.domain.errors import LedgerError
 from ledger.domain.explain import at
@@ -81,8 +81,8 @@ def _page(request: TenantRequest, effect_id: UUID, status: int = 200, **more: ob
     return render(request, "reconcile/effect.html", {**shown, **more}, status=status)
 
 
-@require_POST
 @tenant_page
+@act_on(effect)
 def effect_ask(request: TenantRequest, effect_id: UUID) -> HttpResponse:
     """Ask the target now, as this person; the answer is recorded with all that follows from it."""
     asked = _operated(request, effect_id)
@@ -97,8 +97,8 @@ def effect_ask(request: TenantRequest, effect_id: UUID) -> HttpResponse:
     return onward(request, _address(request, effect_id))
 
 
-@require_POST
 @tenant_page
+@act_on(effect)
 def effect_verdict(request: TenantRequest, effect_id: UUID) -> HttpResponse:
     """Settle by hand, with evidence, what was read. What is missing or happened meanwhile comes back with the form as it was typed."""
     judged = _operated(request, effect_id)
@@ -117,6 +117,9 @@ def effect_verdict(request: TenantRequest, effect_id: UUID) -> HttpResponse:
         if error.code == "reference-taken":
             taken = {"reference": f"{error.reason[:1].upper()}{error.reason[1:]}. {error.remedy}"}
             return _page(request, effect_id, status=error.status, typed=typed, errors=taken)
+        if error.code in refusals.FIELD_ERRORS:
+            wrong = refusals.at_field(error, typed="evidence")
+            return _page(request, effect_id, status=error.status, typed=typed, errors=wrong)
         return _changed(request, judged, read, error, typed=typed)
     now = Effect.objects.of(request.tenant).select_related("target").get(pk=effect_id)
     messages.success(request, verdicts.judged(now, typed["verdict"]))

@@ -7,11 +7,13 @@ from uuid import UUID
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from approvals.services import run_pages, verification_pages
-from approvals.views.access import TenantRequest, caller, tenant_page
+from approvals.views.access import TenantRequest, act_on, caller, tenant_page
 from approvals.views.errors import is_htmx
+from approvals.views.history import history
+from approvals.views.runs import run
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
 from ledger.services import permissions, verifications
@@ -22,8 +24,8 @@ PLACES = frozenset({"verified", "verified-top"})
 """Where pages show a check: each place has its own, so that one check may stand on a page twice."""
 
 
-@require_POST
 @tenant_page
+@act_on(run)
 def run_verify(request: TenantRequest, run_id: UUID) -> HttpResponse:
     """Have a run's chain, rows and bodies recomputed: a short one at once, a long one in the background."""
     length = run_pages.length(request.person, request.tenant, run_id)
@@ -33,8 +35,8 @@ def run_verify(request: TenantRequest, run_id: UUID) -> HttpResponse:
     return _begun(request, check_id)
 
 
-@require_POST
 @tenant_page
+@act_on(history)
 def history_verify(request: TenantRequest) -> HttpResponse:
     """Have everything of the tenant recomputed, in the background."""
     if not verification_pages.may_check(request.person, request.tenant):

@@ -72,9 +72,9 @@ def _late(heads: QuerySet[Any], tenant_id: UUID, kind: Health, now: datetime) ->
 
 
 def owned(tenant_id: UUID, owner: str, *, names: bool) -> QuerySet[Any]:
-    """Ids of runs that a worker of this name or id holds, or whose open handoff this person took: known by id, with `names` by any part of a name too.
+    """Ids of runs that a worker of this name or id holds, or whose open handoff this person took.
 
-    Parts of a worker's name are looked for among the `LOOKED_THROUGH` that were heard last.
+    People are known by id; with `names` people and workers by any part of their name too, workers among the `LOOKED_THROUGH` that were heard last.
     """
     key = _uuid(owner)
     workers = Worker.objects.of(tenant_id).filter(Q(name=owner) | Q(pk=key) if key else Q(name=owner))

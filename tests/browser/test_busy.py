@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from approvals.models import ApprovalRequest
-from tests.browser.conftest import Opened
+from tests.browser.conftest import Console, Opened
 from tests.engine.waking import asking
 from tests.shop import open_shop, register
 from tests.ui.asking import address, ask, votes
@@ -68,7 +68,32 @@ def test_a_decision_that_takes_long_is_sent_once_and_busies_its_own_form_alone(w
     assert len(decisions) == 1
     elsewhere = page.locator("button:not(form.decide button):disabled")
     expect(elsewhere).to_have_count(0)
+    expect(deny).to_be_disabled()
     decisions[0].continue_()
     expect(page.locator("#toasts")).to_contain_text("The decision is recorded")
     expect(deny).to_have_count(0)
     assert votes(request) == [(world.alice.pk, "approve")]
+
+
+def test_while_a_decision_is_out_neither_can_be_pressed_and_the_focus_comes_back(
+    world: World, open_page: Opened
+) -> None:
+    request = ask(world)
+    page = open_page(world.alice)
+    page.goto(address(world, request))
+    decisions = held(page, "/decide/")
+    page.get_by_label("Reason or comment").fill("No photo.")
+    approve, deny = (page.get_by_role("button", name=name) for name in ("Approve this refund", "Deny"))
+    deny.focus()
+    page.keyboard.press("Enter")
+    expect(deny).to_be_disabled()
+    expect(approve).to_be_disabled()
+    decisions[0].fulfill(status=503)
+    expect(deny).to_be_enabled()
+    expect(approve).to_be_enabled()
+    expect(deny).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(deny).to_be_disabled()
+    decisions[1].continue_()
+    expect(page.locator("#toasts")).to_contain_text("Denied. The decision is recorded")
+    assert votes(request) == [(world.alice.pk, "deny")]

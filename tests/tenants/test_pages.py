@@ -113,4 +113,4 @@ def test_the_neighbours_themselves_find_all_of_it(neighbour: Theirs) -> None:
         if set(route.names) & neighbour.ids.keys():
             path = address(route, neighbour.world.tenant.slug, dict(neighbour.ids))
             opened[route.name] = client.get(path).status_code
-    assert set(opened.values()) <= {200, 204, 405} and list(opened.values()).count(200) >= 5, opened
+    assert set(opened.values()) <= {200, 204, 302} and list(opened.values()).count(200) >= 5, opened

@@ -12,7 +12,7 @@ import pytest
 from approvals.models import ApprovalRequest
 from approvals.services.cards import Seen
 from approvals.views.cards import diff
-from ledger.models import Observation
+from ledger.models import JournalEntry, Observation
 from tests.clock import Clock
 from tests.shop import Shop, open_shop, register
 from tests.ui.asking import address, ask, client_of, decide, form_of, votes
@@ -33,12 +33,13 @@ def looked(world: World, request: ApprovalRequest) -> int:
 
 def look(world: World, request: ApprovalRequest, *, htmx: bool = True) -> Any:
     headers = {"HX-Request": "true"} if htmx else {}
-    return client_of(world.alice).post(address(world, request, "approval_look"), headers=headers)
+    return client_of(world.alice).post(address(world, request, "approval_look"), {"pressed": "1"}, headers=headers)
 
 
 def test_a_look_by_link_or_by_a_stranger_asks_nobody(world: World, shop: Shop) -> None:
     request = ask(world, order={})
-    assert client_of(world.alice).get(address(world, request, "approval_look")).status_code == 405
+    led = client_of(world.alice).get(address(world, request, "approval_look"))
+    assert (led.status_code, led["Location"]) == (302, address(world, request))
     assert client_of(World().alice).post(address(world, request, "approval_look")).status_code == 404
     assert shop.asked == 0 and looked(world, request) == 1
 
@@ -99,6 +100,19 @@ def test_an_old_look_is_renewed_by_the_page_itself(world: World, shop: Shop, clo
     assert 'hx-trigger="submit"' in alice.get(address(world, request)).content.decode()
     clock.shift(301)
     assert 'hx-trigger="load, submit"' in alice.get(address(world, request)).content.decode()
+
+
+def test_opening_an_old_look_is_nobody_s_act_and_pressing_for_one_is(world: World, shop: Shop, clock: Clock) -> None:
+    request = ask(world, order={})
+    for pressed, actor in (({}, "system:card"), ({"pressed": "1"}, f"person:{world.alice.pk}")):
+        clock.shift(301)
+        page = client_of(world.alice).get(address(world, request)).content.decode()
+        assert '<button class="btn small" name="pressed"' in page.split("load, submit")[1], (
+            "htmx sends no button by itself"
+        )
+        client_of(world.alice).post(address(world, request, "approval_look"), pressed, headers={"HX-Request": "true"})
+        entry = JournalEntry.objects.of(world.tenant).filter(stream_id=request.run_id).latest("seq")
+        assert (entry.verb, entry.actor) == ("target.look", actor)
 
 
 def test_a_closed_request_asks_nobody(world: World, shop: Shop) -> None:

@@ -73,7 +73,8 @@ def test_a_get_neither_asks_nor_settles(world: World, clock: Clock) -> None:
     effect = lost(world, clock)
     before = JournalEntry.objects.of(world.tenant).count()
     for name in ("effect_ask", "effect_verdict"):
-        assert client_of(world.charlie).get(reverse(name, args=[world.tenant.slug, effect.pk])).status_code == 405
+        led = client_of(world.charlie).get(reverse(name, args=[world.tenant.slug, effect.pk]))
+        assert (led.status_code, led["Location"]) == (302, reverse("effect", args=[world.tenant.slug, effect.pk]))
     assert JournalEntry.objects.of(world.tenant).count() == before
 
 

@@ -82,7 +82,12 @@ def verdict(
             "Choose one of the three.",
         )
     if len(judged.reference) > 200:
-        raise LedgerError("invalid", "the reference has more than 200 characters", "Send the target's own reference.")
+        raise LedgerError(
+            "invalid",
+            "the reference has more than 200 characters",
+            "Send the target's own reference.",
+            field="reference",
+        )
     draft.body(judged.evidence)
     moved = _judge(draft, view, effect, judged, withdraw)
     said = Said(
