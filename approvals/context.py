@@ -65,7 +65,6 @@ def console(request: HttpRequest) -> Mapping[str, Any]:
         "tenant": tenant,
         "home_url": address("inbox", tenant.slug),
         "search_url": address("runs", tenant.slug),
-        "design_url": address("design", tenant.slug),
         "search_query": request.GET.get("q", ""),
     }
 

@@ -18,9 +18,10 @@ from django.db import transaction
 
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import ALL, Caller, Emit, Scope, Verb
+from ledger.domain.runs import ENDED
 from ledger.domain.starts import StartSpec
 from ledger.domain.targets import TargetSpec
-from ledger.models import Agent, Run, Tenant, User
+from ledger.models import Agent, Run, RunHead, Tenant, User
 from ledger.services import administration, authority, identity, runs, targets
 
 SLUG: Final = "harbour"
@@ -159,6 +160,23 @@ def start_runs() -> list[UUID]:
     for order, customer, amount, _ in INVOICES:
         started.append(_start(caller, "wires", order, f"Pay invoice {order} of {customer}", amount, customer))
     return started
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How many of the demonstration's own runs haven't come to their end: there is something to decide or to find out."""
+
+    refunds: int
+    wires: int
+
+
+def waiting() -> Waiting:
+    """What is left to try of what `start_runs` started."""
+    tenant = Tenant.objects.get(slug=SLUG)
+    live = (
+        RunHead.objects.of(tenant).exclude(status__in=ENDED).filter(run__idempotency_key__startswith="demonstration/")
+    )
+    return Waiting(*(live.filter(workflow__name=name).count() for name in ("refunds", "wires")))
 
 
 def _start(caller: Caller, workflow: str, order: str, task: str, amount_minor: int, customer: str) -> UUID:

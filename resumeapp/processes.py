@@ -181,6 +181,7 @@ class Tree:
         elif now >= child.not_before:
             child.not_before = 0.0
             child.start()
+            self.say(f"{child.program.name} runs again, as process {child.pid}")
 
     def stop_child(self, child: Child) -> None:
         """Ask one child to stop, wait for its grace, and kill what is left of it."""

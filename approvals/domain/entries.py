@@ -11,6 +11,8 @@ from ledger.domain.phrases import clause, finding, reason, words
 
 ENDED = frozenset({"completed", "failed", "cancelled"})
 OUTCOMES = ("committed", "failed", "unknown", "withdrawn", "written_off", "in_flight")
+FAILED = ("Failed in “{transition}”", "failed")
+"""The step whose commit ends the run as failed finished nothing."""
 Names = Callable[[str], str]
 
 
@@ -72,11 +74,16 @@ def read(
 
 def sentence(told: Told) -> Sentence:
     """The entry in words. What it doesn't tell is left out, never guessed."""
-    title, state = verb(told.verb)
+    title, state = FAILED if _failed(told) else verb(told.verb)
     slots = _slots(told)
     outcome = _outcome(told)
     parts = [text for tell in _TELLS for text in tell(told)]
     return Sentence(tidy(title.format(**slots)), " · ".join(dict.fromkeys(parts)), outcome or state)
+
+
+def _failed(told: Told) -> bool:
+    """Was this step committed as the run's failure?"""
+    return told.verb == "checkpoint.commit" and told.first("run_head").get("status") == "failed"
 
 
 def _slots(told: Told) -> dict[str, Any]:

@@ -18,7 +18,7 @@ def _payment(asked: Asked) -> tuple[str, str] | None:
     return (money, order) if money and not money.startswith("−") and order else None
 
 
-@renders("payments.refund", version="3")
+@renders("payments.refund", version="4")
 def refund(asked: Asked) -> Words | None:
     """Money back to a customer."""
     payment = _payment(asked)
@@ -26,11 +26,12 @@ def refund(asked: Asked) -> Words | None:
         return None
     money, order = payment
     return Words(
+        amount=money,
         headline=f"Refund {money} to the customer of order {order} at {asked.target}",
         verb="this refund",
         risk="high",
         risk_label="High risk: money leaves",
-        undo="can’t be undone once it is settled",
+        undo="can’t be undone once it is paid",
         warning=_beyond(asked.arguments, asked.seen),
         differences=_after(asked.arguments, asked.seen),
         reach=(f"The customer of order {order} is paid {money}.",),
@@ -46,8 +47,8 @@ def _after(arguments: Mapping[str, Any], order: Any) -> tuple[Difference, ...]:
         return ()
     gone = refunded + arguments["amount_minor"]
     return (
-        Difference("Refunded of the order", amount(refunded, currency), amount(gone, currency)),
-        Difference("Left of the order", amount(total - refunded, currency), amount(total - gone, currency)),
+        Difference("Refunded so far", amount(refunded, currency), amount(gone, currency)),
+        Difference("Left to refund", amount(total - refunded, currency), amount(total - gone, currency)),
     )
 
 
@@ -89,7 +90,7 @@ def note(asked: Asked) -> Words | None:
     )
 
 
-@renders("wires.*", version="1")
+@renders("wires.*", version="2")
 def wire(asked: Asked) -> Words | None:
     """Money by wire, to whom the order belongs."""
     payment = _payment(asked)
@@ -97,6 +98,7 @@ def wire(asked: Asked) -> Words | None:
         return None
     money, order = payment
     return Words(
+        amount=money,
         headline=f"Send {money} by wire for order {order} at {asked.target}",
         verb="this wire",
         risk="high",

@@ -10,7 +10,8 @@ from approvals.domain.money import Money
 LONGEST_NAME = 60
 RISKS = frozenset({"low", "medium", "high"})
 MOST_LINES = 20
-LENGTHS = {"headline": 200, "verb": 60, "risk_label": 80, "undo": 120, "warning": 500}
+LENGTHS = {"headline": 200, "verb": 60, "risk_label": 80, "undo": 120, "warning": 500, "amount": 40}
+MAY_BE_EMPTY = frozenset({"warning", "amount"})
 LONGEST_LINE = 300
 
 
@@ -40,7 +41,8 @@ class Words:
     """`headline` is verb, object and place; `verb` names the button; `undo` says whether it can be taken back; `rated` is False for the default.
 
     `warning` is what speaks against it as far as the target was seen, '' for nothing. `differences` is what it would change, `reach` who and what
-    else it touches, a line each. `renderer` and `note` are ours: which renderer in which version answered, and why it isn't the tool's own.
+    else it touches, a line each. `amount` is the money that moves, for lists; '' where none does, or where it isn't known. `renderer` and `note`
+    are ours: which renderer in which version answered, and why it isn't the tool's own.
     """
 
     headline: str
@@ -50,6 +52,7 @@ class Words:
     undo: str
     rated: bool = True
     warning: str = ""
+    amount: str = ""
     differences: tuple[Difference, ...] = ()
     reach: tuple[str, ...] = ()
     renderer: str = ""
@@ -63,7 +66,7 @@ def unfit(words: object) -> str:
     told: Any = words  # What its fields say of their types, nobody has checked.
     for field, most in LENGTHS.items():
         text = getattr(told, field)
-        if not isinstance(text, str) or len(text) > most or (not text and field != "warning"):
+        if not isinstance(text, str) or len(text) > most or (not text and field not in MAY_BE_EMPTY):
             return f"its {field} is empty, too long or no text"
         if not text.isprintable():
             return f"its {field} has hidden characters"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from approvals.services import actors
 from approvals.services.pieces import Content, Fact, Item, bodies, content
 from approvals.templatetags.console import span
 from approvals.templatetags.console import visible_text as shown
+from ledger.domain.effects import ReportKind
 from ledger.domain.phrases import words
 from ledger.domain.targets import replayed
 from ledger.models import Effect, EffectReport, Permit, Tenant, TransitionInstance
@@ -186,9 +188,17 @@ def _report(report: EffectReport, actor: str, evidence: Content) -> Item:
         state=_state(report),
         text=shown(" · ".join(notes)),
         actor=actor,
-        details=evidence.text,
-        details_label="What it said",
+        details=_found(evidence.text) if report.kind == ReportKind.VERDICT else evidence.text,
+        details_label="What they found" if report.kind == ReportKind.VERDICT else "What it said",
     )
+
+
+def _found(evidence: str) -> str:
+    """A person's own words, which are kept as a document of one text."""
+    try:
+        return str(json.loads(evidence)["text"])
+    except (ValueError, KeyError, TypeError):
+        return evidence
 
 
 def _state(report: EffectReport) -> str:

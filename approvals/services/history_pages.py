@@ -268,10 +268,16 @@ def _moment(field: str, text: str, *, over: bool = False) -> datetime:
 def _verbs(whole: bool) -> tuple[tuple[str, str], ...]:
     """What the filter offers, in words; where two read alike their codes tell them apart. Administration is for who may audit the whole."""
     offered = {code: text for code, (text, _) in VERBS.items() if whole or code.partition(".")[0] not in OFFICE}
-    told = {code: re.sub(r"“?\{\w+\}”?", "…", text).removesuffix(": …") for code, text in offered.items()}
+    told = {code: _plain(text) for code, text in offered.items()}
     count = Counter(told.values())
     named = {code: text if count[text] == 1 else f"{text} ({code})" for code, text in told.items()}
-    return tuple(sorted(named.items(), key=lambda each: each[1].strip("… ").lower()))
+    return tuple(sorted(named.items(), key=lambda each: each[1].lower()))
+
+
+def _plain(sentence: str) -> str:
+    """A verb's sentence without its names: it begins with its first word, so that typing a letter finds it in a list."""
+    text = re.sub(r"“?\{\w+\}”?", "…", sentence).removesuffix(": …").removesuffix(" …").removeprefix("… ")
+    return text[:1].upper() + text[1:]
 
 
 def _actors(tenant: Tenant) -> tuple[tuple[str, str], ...]:

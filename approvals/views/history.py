@@ -21,6 +21,7 @@ from approvals.services.entry_lines import Line
 from approvals.services.history_pages import Entry, Exported, Filter
 from approvals.views import errors, newer
 from approvals.views.access import TenantRequest, tenant_page
+from approvals.views.addresses import tidied
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Verb
 from ledger.services import permissions
@@ -34,6 +35,8 @@ SEARCH = {"since": "from"}
 @tenant_page
 def history(request: TenantRequest) -> HttpResponse:
     """A page of entries, newest first."""
+    if shorter := tidied(request):
+        return shorter
     asked = Filter.read(request.GET.dict())
     wrong: dict[str, str] = {}
     try:

@@ -129,6 +129,7 @@ def _line(request: TenantRequest, row: listing.Row) -> dict[str, Any]:
         "task": visible_text(row.task),
         "quorum": f"{row.given} of {row.wanted} approvals" if row.wanted > 1 else "",
         "again": row.request.revision if row.request.revision > 1 else 0,
+        "amount": words.amount,
         "risk": words.risk,
         "risk_label": words.risk_label if not words.rated else f"{words.risk.capitalize()} risk",
         "due": row.request.decide_by,

@@ -16,6 +16,7 @@ from approvals.services.run_lists import Filter
 from approvals.services.run_pages import Where
 from approvals.views import errors, newer
 from approvals.views.access import TenantRequest, tenant_page
+from approvals.views.addresses import tidied
 from ledger.domain.errors import LedgerError
 from ledger.domain.runs import Status
 from ledger.services.search import LOOKED_THROUGH
@@ -27,6 +28,8 @@ PARTS = {"standing": "runs/_standing.html", "side": "runs/_side.html"}
 @tenant_page
 def runs(request: TenantRequest) -> HttpResponse:
     """Runs that the person may see, last moved first."""
+    if shorter := tidied(request):
+        return shorter
     query = request.GET.dict()
     wrong: dict[str, str] = {}
     try:

@@ -91,7 +91,7 @@ def test_a_renderer_can_not_change_what_stands_below() -> None:
 
 
 def test_a_renderer_names_neither_itself_nor_its_note() -> None:
-    told = answering(changed(renderer="payments.refund/3", note="all is well"))
+    told = answering(changed(renderer="payments.refund/4", note="all is well"))
     assert (told.renderer, told.note) == ("crates.*/7", "")
 
 
@@ -123,9 +123,9 @@ def test_a_deployments_module_registers_at_start_and_a_missing_one_stops_it(monk
 def test_the_card_shows_what_would_change_and_whom_it_reaches(world: World, total: str) -> None:
     order = {total: 8700, "refunded_minor": 500, "currency": "EUR"}
     page = client_of(world.alice).get(address(world, ask(world, order=order))).content.decode()
-    for text in ("Refunded of the order", "5.00 EUR", "47.00 EUR", "Left of the order", "82.00 EUR", "40.00 EUR"):
+    for text in ("Refunded so far", "5.00 EUR", "47.00 EUR", "Left to refund", "82.00 EUR", "40.00 EUR"):
         assert text in page
-    assert "The customer of order 17 is paid 42.00 EUR." in page and "payments.refund/3" in page
+    assert "The customer of order 17 is paid 42.00 EUR." in page and "payments.refund/4" in page
 
 
 def test_without_a_renderer_the_card_says_that_it_is_not_known(world: World) -> None:

@@ -92,3 +92,16 @@ def test_a_second_start_on_the_same_data_is_refused_and_changes_nothing(tmp_path
     assert not list(tmp_path.glob("*.sqlite3")) and not (tmp_path / "addresses").exists()
     with demo.alone(tmp_path):
         assert (tmp_path / "demonstration.lock").read_text() == str(os.getpid()), "whoever ended has let go of it"
+
+
+def test_only_what_is_left_to_try_is_offered() -> None:
+    pids = {"worker-v1": 11, "worker-v2": 12}
+
+    def offered(refunds: int, wires: int) -> str:
+        return "\n".join(demo.to_try(pids, demonstration.Waiting(refunds, wires)))
+
+    every = offered(4, 2)
+    assert "Three things to try" in every and "kill -9 11 is worker-v1, 12 is worker-v2" in every and "  3. " in every
+    assert "Two things to try" in offered(1, 2) and "kill -9" not in offered(1, 2)
+    assert "One thing to try" in offered(0, 1) and "Reconcile" in offered(0, 1) and "inbox" not in offered(0, 1)
+    assert "has been tried" in offered(0, 0) and "  1. " not in offered(0, 0)

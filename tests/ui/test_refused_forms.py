@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import re
 from urllib.parse import urlencode
 
 import pytest
 from django.urls import reverse
 
+from ledger.domain.commits import Next, NextKind
 from ledger.models import Handoff, JournalEntry, Verification
 from tests.clock import Clock
-from tests.ui.asking import client_of, receipt_of
+from tests.ui.asking import ask, client_of, receipt_of
 from tests.ui.scenes import handed_over, lost
 from tests.ui.test_handoffs import send, settled
 from tests.world import World
@@ -111,3 +113,44 @@ def test_the_address_of_a_refused_form_leads_to_its_page(world: World, clock: Cl
     assert signed_out.get(f"{page}verdict/")["Location"] == f"/sign-in/?{urlencode({'next': f'{page}verdict/'})}"
     assert JournalEntry.objects.of(world.tenant).count() == before
     assert not Verification.objects.of(world.tenant).exists()
+
+
+def test_what_a_form_left_empty_is_not_in_the_address(world: World) -> None:
+    for name, asked in (("runs", "q=vase&attribute=n%3A1"), ("history", "verb=run.start")):
+        address, client = reverse(name, args=[world.tenant.slug]), client_of(world.dora)
+        led = client.get(f"{address}?status=&{asked}&owner=&since=")
+        assert (led.status_code, led["Location"]) == (302, f"{address}?{asked}")
+        assert client.get(f"{address}?q=&verb=")["Location"] == address
+        assert client.get(f"{address}?{asked}").status_code == 200
+
+
+def test_every_entry_of_the_history_s_list_of_acts_begins_with_a_letter_and_they_are_in_order(world: World) -> None:
+    page = client_of(world.dora).get(reverse("history", args=[world.tenant.slug])).content.decode()
+    acts = re.findall(r"<option[^>]*>([^<]+)<", page.split('name="verb"')[1].split("</select>")[0])[1:]
+    assert len(acts) > 40 and len(set(acts)) == len(acts)
+    assert all(act[0].isupper() and not act.endswith("…") for act in acts), acts
+    assert acts == sorted(acts, key=str.lower)
+
+
+def test_a_verdict_shows_what_the_person_found_in_their_own_words(world: World, clock: Clock) -> None:
+    effect = lost(world, clock)
+    client, address = client_of(world.charlie), reverse("effect", args=[world.tenant.slug, effect.pk])
+    typed = {"verdict": "committed", "evidence": 'It says "settled" there.', "reference": "wi_1"}
+    client.post(f"{address}verdict/", {**receipt_of(client.get(address).content.decode()), **typed})
+    page = html.unescape(client.get(address).content.decode())
+    told = page.split("What they found</summary>")[1].split("</details>")[0]
+    assert typed["evidence"] in told and "{" not in told
+
+
+def test_a_step_that_failed_is_not_called_finished(world: World) -> None:
+    packet = world.claimed_run()
+    world.commit(packet, Next(NextKind.FAIL, "", None, "the photo is missing"))
+    page = client_of(world.charlie).get(reverse("run", args=[world.tenant.slug, packet.run.id])).content.decode()
+    assert "Failed in “assess”" in page and "Finished “assess”" not in page
+    assert "“assess” ended the run" in page and "“assess” done" not in page
+
+
+def test_a_row_of_the_inbox_shows_the_amount_beside_the_risk(world: World) -> None:
+    ask(world)
+    page = client_of(world.alice).get(reverse("inbox", args=[world.tenant.slug])).content.decode()
+    assert re.findall(r'<strong class="nowrap">([^<]+)</strong>', page) == ["42.00 EUR"]

@@ -11,6 +11,7 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,7 +59,7 @@ class Command(BaseCommand):
             scene = self._start(tree, port, sandbox_port)
             self._welcome(scene)
             if options["ready_file"]:
-                Path(options["ready_file"]).write_text(json.dumps(scene, indent=1))
+                Path(options["ready_file"]).write_text(json.dumps(scene, indent=1, default=asdict))
         tree.run()
         self._say("Stopped. The data stays in var/; `make run` goes on from here.")
 
@@ -82,10 +83,12 @@ class Command(BaseCommand):
         (settings.VAR / "addresses").write_text(f"RESUMEAPP={console}\nPAYMENTS={payments}\n")
         lose_the_wires_answers(payments)
         demonstration.start_runs()
+        waiting = demonstration.waiting()
         return {
             "console": console,
             "payments": payments,
             "tenant": demonstration.SLUG,
+            "waiting": waiting,
             "processes": {child.program.name: child.pid for child in children},
             "sign_ins": [{"role": s.role, "email": s.email, "password": s.password} for s in kept.sign_ins],
         }
@@ -112,12 +115,7 @@ class Command(BaseCommand):
             "  processes           " + "  ".join(f"{name} {pid}" for name, pid in pids.items()),
             f"  logs                {settings.VAR / 'logs'}",
             "",
-            "  Three things to try",
-            "  1. Sign in as approver, open a refund in the inbox, read it, approve it. Watch the run complete.",
-            f"  2. Approve another and kill a worker within the payment's six seconds: kill -9 {pids['worker-v1']} (or {pids['worker-v2']}).",
-            "     Another worker takes over; the payment service shows one refund.",
-            "  3. Sign in as operator, open Reconcile: two wires' answers were lost, and their bank can't be asked.",
-            "     Look at the payment service, then say what happened, with your evidence.",
+            *to_try(pids, scene["waiting"]),
             "  Then sign in as auditor: History says who approved what, and each line leads to what they decided on.",
             "",
             f"  Ctrl-C stops everything and keeps the data; to start over, remove {settings.VAR}.",
@@ -129,6 +127,29 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
+
+
+def to_try(pids: Mapping[str, int], waiting: demonstration.Waiting) -> list[str]:
+    """What there is to try, as far as it hasn't been: a refund to decide, one to lose a worker over, and a wire whose answer was lost."""
+    refund = ["Sign in as approver, open a refund in the inbox, read it, approve it. Watch the run complete."]
+    kill = [
+        "Approve another, see on the run's page which worker has it, and kill that one within the payment's six seconds:",
+        f"kill -9 {pids['worker-v1']} is worker-v1, {pids['worker-v2']} is worker-v2. A worker takes over after ten; there is one refund.",
+    ]
+    wire = [
+        "Sign in as operator, open Reconcile: the answers of wires were lost, and their bank can't be asked.",
+        "Look at the payment service, then say what happened, with your evidence.",
+    ]
+    left = [refund] * (waiting.refunds > 0) + [kill] * (waiting.refunds > 1) + [wire] * (waiting.wires > 0)
+    if not left:
+        return [
+            "  All that was there to try has been tried. Start a run of your own (README, An agent in Python),",
+            f"  or stop, remove {settings.VAR} and start over.",
+        ]
+    lines = [f"  {('One thing', 'Two things', 'Three things')[len(left) - 1]} to try"]
+    for number, (first, *more) in enumerate(left, 1):
+        lines += [f"  {number}. {first}", *(f"     {line}" for line in more)]
+    return lines
 
 
 @contextmanager
