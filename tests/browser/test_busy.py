@@ -71,6 +71,8 @@ def test_a_decision_that_takes_long_is_sent_once_and_busies_its_own_form_alone(w
     expect(deny).to_be_disabled()
     decisions[0].continue_()
     expect(page.locator("#toasts")).to_contain_text("The decision is recorded")
+    notice, card = page.locator("#toasts > *").bounding_box(), page.locator("#main .card").first.bounding_box()
+    assert notice and card and notice["y"] + notice["height"] <= card["y"], "a notice lies over nothing that is read"
     expect(deny).to_have_count(0)
     assert votes(request) == [(world.alice.pk, "approve")]
 

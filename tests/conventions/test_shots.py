@@ -14,7 +14,7 @@ PIECES = re.compile(r"^home$|_newer$|_export$")
 ACTS = re.compile(r"_(decide|look|withdraw|revoke|verify|ask|verdict|own|give_back|close)$")
 PICTURED = {"approval": "card"}
 """Pages that pictures name otherwise."""
-FAULTS = {"sign-in", "not-found", "fault"}
+FAULTS = {"sign-in", "not-found", "fault", "reference"}
 """Pictured pages that the console's own addresses don't name."""
 
 

@@ -45,7 +45,7 @@ def test_the_vote_keeps_the_digest_of_what_was_shown_and_its_renderer(world: Wor
     decide(client_of(world.alice), world, request, "approve")
     vote = request.votes.of(world.tenant).get()
     assert len(bytes(vote.receipt_digest)) == 32 and vote.entry_point == "page"
-    assert vote.renderer == "card/4 payments.refund/3"
+    assert vote.renderer == "card/4 payments.refund/4"
     assert vote.groups == ["approvers"]
 
 
