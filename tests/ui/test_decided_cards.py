@@ -94,7 +94,7 @@ def test_a_look_that_was_under_way_at_the_decision_is_a_later_one(world: World, 
     clock.shift(5)
     body = new_body(b'{"amount_minor":1}', clock.now())
     seen = SeenVersion(world.target_ids["payments"], "order/17", "v7", begun, "test", body)
-    looks._record(world.alice, cards.card_for(world.alice, world.tenant, request.pk), seen)
+    looks._record(cards.card_for(world.alice, world.tenant, request.pk), f"person:{world.alice.pk}", seen)
     card = cards.card_for(world.alice, world.tenant, request.pk)
     assert card.over_at is not None and card.later[0].at < card.over_at
     assert card.shown is not None and card.shown.version == "v1"
@@ -150,7 +150,7 @@ def test_a_card_that_is_told_by_another_renderer_now_says_which_one_was_decided_
     decide(client_of(world.bob), world, request, "approve")
     card = cards.card_for(world.alice, world.tenant, request.pk)
     asked = pages.words_of(card)
-    assert asked.renderer == "payments.refund/3" and pages.told_as(card, asked) == ""
+    assert asked.renderer == "payments.refund/4" and pages.told_as(card, asked) == ""
     for vote in card.votes:
         vote.renderer = "card/4 payments.refund/2"
     assert pages.told_as(card, asked) == "payments.refund/2"
