@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from ledger.domain.explain import ON_DEADLINE
 from ledger.domain.handoffs import Outcome
-from ledger.domain.health import Health
+from ledger.domain.health import UNCLAIMED_AFTER, Health
 from ledger.domain.phrases import words
 
 VERBS: Mapping[str, tuple[str, str]] = {
@@ -218,6 +219,7 @@ def closed(outcome: str, *, blocks: bool) -> Closed:
 
 HEALTH: Mapping[str, tuple[str, str]] = {
     # code: (badge state, words)
+    Health.UNVERIFIED: ("fail", "Doesn’t verify"),
     Health.BLOCKED: ("stuck", "Needs a person"),
     Health.DISPUTED: ("disputed", "Disputed"),
     Health.UNKNOWN: ("unknown", "Outcome unknown"),
@@ -227,6 +229,12 @@ HEALTH: Mapping[str, tuple[str, str]] = {
     Health.UNCHECKED: ("late", "Wake overdue"),
     Health.NO_APPROVERS: ("stuck", "Nobody can approve"),
 }
+
+FROM_WHEN: Mapping[str, str] = {
+    Health.UNCLAIMED: f"{HEALTH[Health.UNCLAIMED][1]} for {UNCLAIMED_AFTER // timedelta(minutes=1)} minutes",
+    Health.UNVERIFIED: f"{HEALTH[Health.UNVERIFIED][1]}, when checked last",
+}
+"""Where a filter says more than a badge: from when on something counts."""
 
 EMPTY_QUOTES = re.compile(r"(?: (?:to|at|on|for|of|about))? ?“”")
 

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Case, Q, QuerySet, Value, When
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 from django.http import Http404
 from django.urls import reverse
 
 from approvals.labels import CLOSED, SETTLED, closed
-from approvals.services import effect_lines, run_parts
+from approvals.services import effect_lines, reconcile_pages, run_parts
 from approvals.services.effect_lines import EffectLine
 from approvals.services.pieces import Content, Cursor, Fact, Page, bodies, content, counted
 from approvals.services.run_lists import seen_by
@@ -98,6 +98,12 @@ def open_for(user: User, tenant: Tenant) -> QuerySet[Handoff]:
     types = permissions.visible(user, Verb.OPERATE).filter(tenant=tenant)
     rows: QuerySet[Handoff] = Handoff.objects.of(tenant).filter(state__in=OPEN_HANDOFFS, run__workflow__in=types)
     return rows
+
+
+def apart_for(user: User, tenant: Tenant) -> QuerySet[Handoff]:
+    """Of these, those that are a case of their own: not about a call that waits to be reconciled, whose line says that it has a handoff."""
+    about = reconcile_pages.unsettled(tenant).filter(pk=OuterRef("effect_id"))
+    return open_for(user, tenant).filter(~Exists(about))
 
 
 def seen_only(user: User, tenant: Tenant) -> QuerySet[Handoff]:

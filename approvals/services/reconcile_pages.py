@@ -24,9 +24,10 @@ from approvals.services.run_lists import seen_by
 from approvals.templatetags.console import absolute
 from approvals.templatetags.console import visible_text as shown
 from ledger.domain.effects import OPEN, EffectState, LookAnswer, ReportKind
+from ledger.domain.handoffs import OPEN_HANDOFFS, UNRECONCILED
 from ledger.domain.identity import Verb
 from ledger.domain.phrases import words
-from ledger.models import Body, Effect, EffectReport, RunHead, Tenant, User, WorkflowType
+from ledger.models import Body, Effect, EffectReport, Handoff, RunHead, Tenant, User, WorkflowType
 from ledger.services import permissions
 
 SHOWN = 50
@@ -49,6 +50,7 @@ class Row:
     amount: str
     asked: str
     since: datetime
+    handoff: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +90,11 @@ class EffectPage:
 
 def waiting_for(user: User, tenant: Tenant) -> QuerySet[Effect]:
     """What this person may have to find out: unknown outcomes, calls past their answer, disputed ones. Queue and badge are both of it."""
-    return _unknown(tenant).filter(run__workflow__in=permissions.visible(user, Verb.OPERATE).filter(tenant=tenant))
+    return unsettled(tenant).filter(run__workflow__in=permissions.visible(user, Verb.OPERATE).filter(tenant=tenant))
 
 
-def _unknown(tenant: Tenant) -> QuerySet[Effect]:
+def unsettled(tenant: Tenant) -> QuerySet[Effect]:
+    """The tenant's calls whose outcome somebody may have to find out, whoever that is."""
     rows: QuerySet[Effect] = Effect.objects.of(tenant).filter(
         Q(state=EffectState.UNKNOWN) | Q(state=EffectState.IN_FLIGHT, answer_by__lt=clock()) | Q(disputed=True)
     )
@@ -101,7 +104,7 @@ def _unknown(tenant: Tenant) -> QuerySet[Effect]:
 def _seen_only(user: User, tenant: Tenant) -> QuerySet[Effect]:
     """What is of the queue's kind, in workflows that this person may see and not operate."""
     seen, operated = (permissions.visible(user, verb).filter(tenant=tenant) for verb in (Verb.SEE, Verb.OPERATE))
-    return _unknown(tenant).filter(run__workflow__in=seen).exclude(run__workflow__in=operated)
+    return unsettled(tenant).filter(run__workflow__in=seen).exclude(run__workflow__in=operated)
 
 
 def queue(user: User, tenant: Tenant, before: str = "") -> Queue:
@@ -137,8 +140,22 @@ def rows(user: User, tenant: Tenant, found: Sequence[Effect]) -> tuple[Row, ...]
 
 def _rows(tenant: Tenant, found: Sequence[Effect], payloads: set[UUID]) -> tuple[Row, ...]:
     requests = bodies([effect.request_id for effect in found if effect.run.workflow_id in payloads], tenant.pk)
-    last = _last_answers(tenant, found)
-    return tuple(_row(effect, str(money(requests.get(effect.request_id)) or ""), last) for effect in found)
+    last, handed = _last_answers(tenant, found), _handed(tenant, found)
+    return tuple(_row(effect, str(money(requests.get(effect.request_id)) or ""), last, handed) for effect in found)
+
+
+def _handed(tenant: Tenant, effects: Sequence[Effect]) -> dict[UUID, str]:
+    """What settling each call does to the open handoff about it."""
+    ids = [effect.pk for effect in effects]
+    rows = Handoff.objects.of(tenant).filter(effect_id__in=ids, state__in=OPEN_HANDOFFS)
+    return {effect: _closes(*more) for effect, *more in rows.values_list("effect_id", "reason", "owner__name")}
+
+
+def _closes(reason: str, owner: str | None) -> str:
+    if owner:
+        return f"{shown(owner)} has its handoff, and closes it then"
+    last = ", with the last unknown call of its run" if reason == UNRECONCILED else ""
+    return f"settling it closes its handoff{last}"
 
 
 def _readable(user: User, tenant: Tenant) -> set[UUID]:
@@ -164,7 +181,7 @@ def _last_answers(tenant: Tenant, effects: Sequence[Effect]) -> dict[UUID, Effec
     return newest
 
 
-def _row(effect: Effect, amount: str, last: dict[UUID, EffectReport]) -> Row:
+def _row(effect: Effect, amount: str, last: dict[UUID, EffectReport], handed: dict[UUID, str]) -> Row:
     return Row(
         id=effect.pk,
         what=shown(effect.name) + (f", {shown(effect.resource)}" if effect.resource else ""),
@@ -175,6 +192,7 @@ def _row(effect: Effect, amount: str, last: dict[UUID, EffectReport]) -> Row:
         amount=amount,
         asked=_tried(effect),
         since=effect.answer_by or effect.proposed_at,
+        handoff=handed.get(effect.pk, ""),
     )
 
 

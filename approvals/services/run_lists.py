@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from approvals.labels import HEALTH
 from approvals.services import newer
@@ -121,7 +121,9 @@ def runs(user: User, tenant: Tenant, asked: Filter) -> RunList:
     cursor = Cursor.parse(asked.before)
     if cursor is not None:
         rows = rows.filter(Q(moved_at__lt=cursor.at) | Q(moved_at=cursor.at, run_id__lt=cursor.id))
-    heads = list(rows.select_related("run", "workflow").order_by("-moved_at", "-run_id")[: SHOWN + 1])
+    heads = list(
+        _with_faults(rows, tenant).select_related("run", "workflow").order_by("-moved_at", "-run_id")[: SHOWN + 1]
+    )
     more, heads = len(heads) > SHOWN, heads[:SHOWN]
     stands = standings(tenant.pk, heads, now)
     ended = endings(heads)
@@ -165,8 +167,13 @@ def _narrowed(rows: QuerySet[RunHead], tenant: Tenant, asked: Filter, now: datet
     return rows
 
 
+def _with_faults(rows: QuerySet[RunHead], tenant: Tenant) -> QuerySet[RunHead]:
+    """Heads with whether their record did not verify when it was checked last."""
+    return rows.annotate(faulty=Exists(search.unverified(tenant.pk).filter(pk=OuterRef("pk"))))
+
+
 def _row(head: RunHead, view: RunView, ending: Reason | None, owner: str) -> Row:
-    unwell = health(view)
+    unwell = health(view, intact=not head.faulty)  # type: ignore[attr-defined]
     return Row(
         id=head.run_id,
         short=short(head.run_id),

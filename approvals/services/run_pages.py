@@ -134,7 +134,7 @@ def _read(user: User, tenant: Tenant, run_id: UUID, where: Where) -> RunPage:
     named |= {str(request.pk): named[str(request.subject_id)] for request in asked if str(request.subject_id) in named}
     lines = effect_lines.lines(tenant, found[:MOST_EFFECTS], may_see=payloads)
     told = explain(view, endings([head]).get(run_id), owner=head.handoff_owner or "")  # type: ignore[attr-defined]
-    unwell = health(view)
+    unwell = health(view, intact=head.checked_intact is not False)  # type: ignore[attr-defined]
     timeline, older = timelines.of_run(tenant, run_id, named, where.timeline)
     wakes, wakes_part = run_parts.wakes(tenant, run_id, {key: line["name"] for key, line in named.items()}, where.wakes)
     checkpoints, checkpoints_part = run_parts.checkpoints(tenant, run_id, where.checkpoints, may_see=payloads)

@@ -1,4 +1,4 @@
-"""Everything that waits for one person, as one list: requests, outcomes that nobody knows and handoffs, the most urgent first."""
+"""Everything that waits for one person, as one list: requests, outcomes that nobody knows, handoffs and runs that stand still, the most urgent first."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from django.db.models.lookups import GreaterThan
 
 from approvals.domain.requests import RequestState
 from approvals.models import ApprovalRequest, Revision, Vote
-from approvals.services import handoff_pages, inbox, listing, reconcile_pages
+from approvals.services import handoff_pages, inbox, listing, reconcile_pages, stalled_runs
 from approvals.services.counts import lengths
 from approvals.services.pieces import Cursor
 from ledger.domain.effects import EffectState, ReportKind
+from ledger.domain.health import UNCLAIMED_AFTER
 from ledger.domain.identity import Verb
-from ledger.models import EffectReport, Tenant, User
+from ledger.models import EffectReport, Tenant, User, VerifiedChain
 from ledger.services import permissions
 
 PAGE = 50
@@ -28,15 +29,18 @@ MOST_NEW = 100
 
 
 class Kind(StrEnum):
-    """What waits. Each kind has a page of its own for all that is of it."""
+    """What waits. Requests, calls and handoffs have a page of their own for all that is of them, runs that stand still a part of the inbox."""
 
     REQUEST = "request"
     EFFECT = "effect"
     HANDOFF = "handoff"
+    UNCLAIMED = "unclaimed"
+    UNVERIFIED = "unverified"
 
 
 EVERY = frozenset(Kind)
-Row = listing.Row | reconcile_pages.Row | handoff_pages.Row
+STALLED = frozenset({Kind.UNCLAIMED, Kind.UNVERIFIED})
+Row = listing.Row | reconcile_pages.Row | handoff_pages.Row | stalled_runs.Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +86,23 @@ def _waiting(person: User, tenant: Tenant, kinds: Collection[Kind]) -> dict[Kind
         Kind.EFFECT: reconcile_pages.waiting_for(person, tenant)
         .annotate(urgent=Coalesce("answer_by", "proposed_at"))
         .select_related("target", "run"),
-        Kind.HANDOFF: handoff_pages.open_for(person, tenant)
+        Kind.HANDOFF: handoff_pages.apart_for(person, tenant)
         .annotate(urgent=F("due_at"))
         .select_related("owner", "run__workflow"),
+        Kind.UNCLAIMED: stalled_runs.unclaimed_for(person, tenant)
+        .annotate(urgent=F("moved_at"))
+        .select_related("run", "workflow"),
+        Kind.UNVERIFIED: stalled_runs.unverified_for(person, tenant)
+        .annotate(urgent=_found_at(tenant))
+        .select_related("run"),
     }
     return {kind: rows for kind, rows in every.items() if kind in kinds}
+
+
+def _found_at(tenant: Tenant) -> Subquery:
+    """When a run's record was found not to verify."""
+    chain = VerifiedChain.objects.of(tenant).filter(pk=OuterRef("pk"))
+    return Subquery(chain.values("checked_at")[:1])
 
 
 def _told(person: User, tenant: Tenant, found: Sequence[tuple[Kind, Any]]) -> Mapping[UUID, Row]:
@@ -97,6 +113,9 @@ def _told(person: User, tenant: Tenant, found: Sequence[tuple[Kind, Any]]) -> Ma
         told |= {row.request.pk: row for row in listing.rows(tenant, of[Kind.REQUEST])}
     if of[Kind.EFFECT]:
         told |= {row.id: row for row in reconcile_pages.rows(person, tenant, of[Kind.EFFECT])}
+    if of[Kind.UNCLAIMED]:
+        told |= {row.id: row for row in stalled_runs.unclaimed_rows(tenant, of[Kind.UNCLAIMED])}
+    told |= {row.id: row for row in stalled_runs.unverified_rows(of[Kind.UNVERIFIED])}
     return told | {handoff.pk: handoff_pages.row(handoff) for handoff in of[Kind.HANDOFF]}
 
 
@@ -137,4 +156,18 @@ def _handed_since(tenant: Tenant, since: datetime, shown: Sequence[UUID]) -> Q:
     return Q(opened_at__gt=since)
 
 
-_NEW = {Kind.REQUEST: _asked_since, Kind.EFFECT: _lost_since, Kind.HANDOFF: _handed_since}
+def _left_since(tenant: Tenant, since: datetime, shown: Sequence[UUID]) -> Q:
+    return Q(moved_at__gt=since - UNCLAIMED_AFTER)
+
+
+def _spoilt_since(tenant: Tenant, since: datetime, shown: Sequence[UUID]) -> Q:
+    return Q(urgent__gt=since) & ~Q(pk__in=shown)
+
+
+_NEW = {
+    Kind.REQUEST: _asked_since,
+    Kind.EFFECT: _lost_since,
+    Kind.HANDOFF: _handed_since,
+    Kind.UNCLAIMED: _left_since,
+    Kind.UNVERIFIED: _spoilt_since,
+}

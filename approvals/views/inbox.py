@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -14,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from approvals.context import address
 from approvals.renderers import Asked, words_for
-from approvals.services import listing, waiting
+from approvals.services import listing, stalled_runs, waiting
 from approvals.services.pieces import Cursor
 from approvals.services.standing import team_names
 from approvals.services.waiting import Entry, Kind
@@ -26,37 +25,51 @@ from ledger.domain import canonical
 from ledger.domain.errors import LedgerError
 from ledger.services import facts
 
-APPROVALS = "approvals"
-PLACES = {Kind.REQUEST: "approvals", Kind.EFFECT: "reconcile", Kind.HANDOFF: "handoffs"}
+APPROVALS, STALLED = "approvals", "stalled"
+PARTS = {APPROVALS: frozenset({Kind.REQUEST}), STALLED: waiting.STALLED}
+"""What `show` asks for: a part of the inbox. Without it the inbox has everything."""
+NOTHING = {APPROVALS: "No request waits for you", STALLED: "No run stands still"}
+BADGES = {
+    Kind.REQUEST: "approvals",
+    Kind.EFFECT: "reconcile",
+    Kind.HANDOFF: "apart",
+    Kind.UNCLAIMED: "unclaimed",
+    Kind.UNVERIFIED: "unverified",
+}
 TEMPLATES = {
     Kind.REQUEST: "approvals/_row.html",
     Kind.EFFECT: "reconcile/_row.html",
     Kind.HANDOFF: "handoffs/_row.html",
+    Kind.UNCLAIMED: "runs/_stalled.html",
+    Kind.UNVERIFIED: "runs/_stalled.html",
 }
 
 
 @require_safe
 @tenant_page
 def inbox(request: TenantRequest) -> HttpResponse:
-    """One page of all that waits for this person, or with `show=approvals` of the requests alone."""
-    after, kinds = Cursor.parse(request.GET.get("after", "")), _kinds(request)
+    """One page of all that waits for this person, or with `show` of a part of it alone."""
+    after, part = Cursor.parse(request.GET.get("after", "")), _part(request)
+    kinds = PARTS.get(part, waiting.EVERY)
     now = facts.read().now
     badges = counts.badges(request)
-    listed = frozenset(kind for kind in kinds if badges[PLACES[kind]])
+    listed = frozenset(kind for kind in kinds if badges[BADGES[kind]])
     found, more = waiting.page_for(request.person, request.tenant, listed, after)
     here, newer = (reverse(name, args=[request.tenant.slug]) for name in ("inbox", "inbox_newer"))
-    show = {"show": APPROVALS} if kinds != waiting.EVERY else {}
+    show = {"show": part} if part else {}
+    warnings = [*_spoilt(request), *_impossible(request)]
     asked = {"since": canonical.rfc3339(now), "shown": _shown(found)}
     return render(
         request,
         "inbox.html",
         {
             "entries": [_entry(request, each) for each in found],
-            "total": _badge(badges, kinds) or "0",
-            "tabs": _tabs(request, badges, kinds),
-            "only_approvals": bool(show),
+            "total": badges[part or "inbox"] or "0",
+            "tabs": _tabs(request, badges, part),
+            "part": part,
+            "nothing": NOTHING.get(part, ""),
             "elsewhere": bool(show and badges["inbox"]),
-            "impossible": _impossible(request),
+            "warnings": warnings,
             "newer_url": f"{newer}?{urlencode({**show, **asked})}",
             "next_url": f"?{urlencode({**show, 'after': str(more)})}" if more else "",
             "first_url": f"{here}?{urlencode(show)}" if after else "",
@@ -70,19 +83,19 @@ def inbox(request: TenantRequest) -> HttpResponse:
 def inbox_newer(request: TenantRequest) -> HttpResponse:
     """204 while what waits is as the page has it (`since`, and `shown`, the ids on it), otherwise the bar that offers it, with the counts."""
     since = canonical.parse_time(request.GET.get("since", ""), "since")
-    shown, kinds = _ids(request.GET.get("shown", "")), _kinds(request)
-    found = waiting.moved(request.person, request.tenant, kinds, since, shown)
+    shown, part = _ids(request.GET.get("shown", "")), _part(request)
+    found = waiting.moved(request.person, request.tenant, PARTS.get(part, waiting.EVERY), since, shown)
     if not found.new and not found.gone:
         return HttpResponse(status=204)
     badges = counts.badges(request)
     told = [f"{found.new} new"] if found.new else []
     if found.gone:
         told.append(f"{found.gone} decided meanwhile" if found.decided else f"{found.gone} no longer waiting")
-    show = f"?{urlencode({'show': APPROVALS})}" if kinds != waiting.EVERY else ""
+    show = f"?{urlencode({'show': part})}" if part else ""
     context = {
         "said": ", ".join(told),
         "href": reverse("inbox", args=[request.tenant.slug]) + show,
-        "total": _badge(badges, kinds) or "0",
+        "total": badges[part or "inbox"] or "0",
         "badge": badges["inbox"],
         "gone": found.gone,
         "shown": len(shown),
@@ -90,12 +103,10 @@ def inbox_newer(request: TenantRequest) -> HttpResponse:
     return render(request, "approvals/_newer.html", context)
 
 
-def _kinds(request: TenantRequest) -> frozenset[Kind]:
-    return frozenset({Kind.REQUEST}) if request.GET.get("show") == APPROVALS else waiting.EVERY
-
-
-def _badge(badges: dict[str, str], kinds: Collection[Kind]) -> str:
-    return badges["inbox" if kinds == waiting.EVERY else "approvals"]
+def _part(request: TenantRequest) -> str:
+    """The part of the inbox that is asked for; '' for all of it."""
+    asked = request.GET.get("show", "")
+    return asked if asked in PARTS else ""
 
 
 def _shown(entries: list[Entry]) -> str:
@@ -136,18 +147,19 @@ def _line(request: TenantRequest, row: listing.Row) -> dict[str, Any]:
     }
 
 
-def _tabs(request: TenantRequest, badges: dict[str, str], kinds: Collection[Kind]) -> list[dict[str, Any]]:
-    """All of it, the requests alone, and the pages of the other two."""
+def _tabs(request: TenantRequest, badges: dict[str, str], part: str) -> list[dict[str, Any]]:
+    """All of it, its parts, and the pages of the other two. Runs stand still rarely: that tab is there when one does."""
     here = reverse("inbox", args=[request.tenant.slug])
-    every = kinds == waiting.EVERY
-    own = [
-        {"label": "All", "url": here, "count": badges["inbox"] or "0", "active": every},
+    own = [{"label": "All", "url": here, "count": badges["inbox"] or "0", "active": not part}]
+    own += [
         {
-            "label": "Approvals",
-            "url": f"{here}?{urlencode({'show': APPROVALS})}",
-            "count": badges["approvals"] or "0",
-            "active": not every,
-        },
+            "label": label,
+            "url": f"{here}?{urlencode({'show': name})}",
+            "count": badges[name] or "0",
+            "active": part == name,
+        }
+        for name, label in ((APPROVALS, "Approvals"), (STALLED, "Stalled"))
+        if name != STALLED or part == name or badges[name]
     ]
     others = [
         {"label": label, "url": url, "count": badges[name] or "0", "active": False}
@@ -155,6 +167,14 @@ def _tabs(request: TenantRequest, badges: dict[str, str], kinds: Collection[Kind
         if (url := address(name, request.tenant.slug))
     ]
     return own + others
+
+
+def _spoilt(request: TenantRequest) -> list[dict[str, str]]:
+    """That the tenant's administration doesn't verify, for who may know it: it belongs to no run, and no list has it."""
+    if not stalled_runs.administration_fails(request.person, request.tenant):
+        return []
+    text = "The record of this tenant’s administration did not verify when it was checked last. See the runbook “A chain is broken”."
+    return [{"href": address("history", request.tenant.slug), "text": text}]
 
 
 def _impossible(request: TenantRequest) -> list[dict[str, str]]:

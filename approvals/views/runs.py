@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from approvals.labels import HEALTH
+from approvals.labels import FROM_WHEN, HEALTH
 from approvals.services import run_lists, run_pages
 from approvals.services.run_lists import Filter
 from approvals.services.run_pages import Where
@@ -45,7 +45,7 @@ def runs(request: TenantRequest) -> HttpResponse:
         else "",
         "wrong": wrong,
         "statuses": [str(status) for status in Status],
-        "healths": [(str(code), words) for code, (_, words) in HEALTH.items()],
+        "healths": [(str(code), FROM_WHEN.get(code, words)) for code, (_, words) in HEALTH.items()],
         "looked_through": f"{LOOKED_THROUGH:,}",
         "next_url": f"?{urlencode({**kept, 'before': found.page.next})}" if found.page.next else "",
         "first_url": "" if found.page.first else f"?{urlencode(kept)}",

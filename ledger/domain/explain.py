@@ -225,9 +225,10 @@ def _ready(view: RunView) -> str:
         return "It is ready, but no clearance says for what: verify this run."
     versions = " or ".join(clearance.versions)
     if unclaimed(view):
+        heard = f" (the last was heard at {at(view.heard)})" if view.heard is not None else ""
         return (
             f"“{transition}” has been cleared since {at(view.head.moved_at)} and no worker with version {versions} has claimed it:"
-            f" see that one runs; at {at(clearance.ready_by)} it is checked again."
+            f" see that one runs{heard}; at {at(clearance.ready_by)} it is checked again."
         )
     return (
         f"“{transition}” is cleared and waits for a worker with version {versions} to claim it;"

@@ -14,11 +14,13 @@ from ledger.domain.wakes import WakeState
 SWEPT_AFTER = timedelta(seconds=60)
 """The sweep needs a moment: what is younger is not late yet."""
 UNCLAIMED_AFTER = timedelta(minutes=5)
+"""Workers need a moment too: from then on a cleared run counts as unclaimed."""
 
 
 class Health(StrEnum):
     """The one thing that most needs somebody, the gravest first."""
 
+    UNVERIFIED = "unverified"
     BLOCKED = "blocked"
     DISPUTED = "disputed"
     UNKNOWN = "unknown"
@@ -29,8 +31,10 @@ class Health(StrEnum):
     NO_APPROVERS = "no_approvers"
 
 
-def health(view: RunView) -> Health | None:
-    """What is wrong with the run at the view's moment; nothing when all is well."""
+def health(view: RunView, *, intact: bool = True) -> Health | None:
+    """What is wrong with the run at the view's moment; nothing when all is well. `intact` unless its record didn't verify when it was checked last."""
+    if not intact:
+        return Health.UNVERIFIED
     if view.head.status is Status.BLOCKED:
         return Health.BLOCKED
     if any(effect.disputed for effect in view.effects):

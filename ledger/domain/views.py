@@ -34,7 +34,8 @@ class RunView:
     """`effects` are those of the current transition instance and every open or disputed one; `grants` the live ones; `wait`,
     `members`, `wake` and `handoff` the open ones, `handoffs` the open ones that don't block the run. `version` is that of the last
     checkpoint, `holder` the one that the lease's holder works under, `holder_agent_id` the agent whose key the last lease was claimed
-    with. `wanted` is, where it is told how the run stands, whose decision the open requests want, by effect. `extras` are rows that
+    with. `wanted` is, where it is told how the run stands, whose decision the open requests want, by effect; `heard`, where nobody claims it,
+    when a worker of a cleared version was seen last. `extras` are rows that
     registered ports asked for; `instance_opened_at` is when the present transition instance was.
 
     A view has the fields that its verb said it reads. Any other isn't there: to read it is an AttributeError, not a None."""
@@ -61,6 +62,7 @@ class RunView:
     instance_opened_at: datetime | None = None
     holder_agent_id: UUID | None = None
     wanted: Mapping[UUID, Wanted] = field(default_factory=dict)
+    heard: datetime | None = None
 
     @classmethod
     def of(cls, **fields: Any) -> RunView:

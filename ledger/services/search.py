@@ -17,9 +17,23 @@ from ledger.domain.errors import LedgerError
 from ledger.domain.handoffs import OPEN_HANDOFFS
 from ledger.domain.health import SWEPT_AFTER, UNCLAIMED_AFTER, Health
 from ledger.domain.runs import ENDED, Status
+from ledger.domain.verifications import Reach
 from ledger.domain.waits import SetState
 from ledger.domain.wakes import WakeState
-from ledger.models import Agent, Effect, Handoff, JournalEntry, Lease, Run, RunHead, User, WaitSet, Wake, Worker
+from ledger.models import (
+    Agent,
+    Effect,
+    Handoff,
+    JournalEntry,
+    Lease,
+    Run,
+    RunHead,
+    User,
+    VerifiedChain,
+    WaitSet,
+    Wake,
+    Worker,
+)
 from ledger.services import facts
 from ledger.services.ports import approvals
 
@@ -43,6 +57,10 @@ ATTRIBUTED = (
 def unwell(tenant_id: UUID, kind: Health, now: datetime) -> QuerySet[Any]:
     """Heads of the runs of which `health.health` says this at that moment."""
     heads: QuerySet[Any] = RunHead.objects.of(tenant_id)
+    faulty = unverified(tenant_id)
+    if kind is Health.UNVERIFIED:
+        return heads.filter(pk__in=faulty)
+    heads = heads.exclude(pk__in=faulty)
     disputed = Effect.objects.of(tenant_id).filter(disputed=True).values("run_id")
     unknown = Effect.objects.of(tenant_id).filter(state="unknown").values("run_id")
     if kind is Health.BLOCKED:
@@ -53,6 +71,12 @@ def unwell(tenant_id: UUID, kind: Health, now: datetime) -> QuerySet[Any]:
     if kind is Health.UNKNOWN:
         return heads.filter(pk__in=unknown).exclude(status__in=[Status.BLOCKED, *ENDED])
     return _late(heads.exclude(pk__in=unknown), tenant_id, kind, now)
+
+
+def unverified(tenant_id: UUID) -> QuerySet[Any]:
+    """Ids of the runs whose record didn't verify when it was checked last."""
+    rows: QuerySet[Any] = VerifiedChain.objects.of(tenant_id).filter(reach=Reach.RUN, intact=False)
+    return rows.values("stream_id")
 
 
 def _late(heads: QuerySet[Any], tenant_id: UUID, kind: Health, now: datetime) -> QuerySet[Any]:

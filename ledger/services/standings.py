@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -12,12 +12,13 @@ from django.db.models import Q, QuerySet
 
 from ledger.domain.effects import EffectRow, EffectState, TargetRow
 from ledger.domain.handoffs import OPEN_HANDOFFS, HandoffRow
-from ledger.domain.runs import ENDED, ClearanceRow, Head, LeaseRow
+from ledger.domain.health import UNCLAIMED_AFTER
+from ledger.domain.runs import ENDED, ClearanceRow, Head, LeaseRow, Status
 from ledger.domain.views import RunView
 from ledger.domain.waits import MemberRow, SetRow, SetState
 from ledger.domain.wakes import WakeRow, WakeState
 from ledger.models import Clearance, Effect, Handoff, Lease, RunHead, WaitMember, WaitSet, Wake
-from ledger.services import facts
+from ledger.services import facts, workers
 from ledger.services.ports import approvals
 from ledger.services.views import asked_of
 
@@ -27,7 +28,7 @@ T = TypeVar("T")
 def standings(tenant_id: UUID, heads: Sequence[RunHead], now: datetime) -> Iterator[tuple[RunHead, RunView, str]]:
     """Each of these runs of one tenant as `views.telling_view` reads it, and the name of the person who took its handoff ('' where nobody did).
 
-    Seven statements, and what the people's side reads where something is to be decided.
+    Seven statements, one more where nobody claims some of them, and what the people's side reads where something is to be decided.
     """
     ids = [head.run_id for head in heads]
     waits = _by_run(WaitSet.objects.of(tenant_id).filter(run_id__in=ids, state=SetState.OPEN))
@@ -44,6 +45,7 @@ def standings(tenant_id: UUID, heads: Sequence[RunHead], now: datetime) -> Itera
     effects: dict[UUID, list[Effect]] = defaultdict(list)
     for effect in telling(tenant_id, ids, named).select_related("target"):
         effects[effect.run_id].append(effect)
+    heard = _heard(tenant_id, heads, clearances, now)
     wanted = approvals().wanted(tenant_id, [each for some in members.values() for each in asked_of(some)])
     for head in heads:
         key, ended = head.run_id, head.status in ENDED
@@ -60,8 +62,23 @@ def standings(tenant_id: UUID, heads: Sequence[RunHead], now: datetime) -> Itera
             wake=_row_or_none(WakeRow, wakes.get(key)),
             wanted=wanted,
             handoff=_row_or_none(HandoffRow, handoff),
+            heard=heard.get(key),
         )
         yield head, view, handoff.owner.name if handoff is not None and handoff.owner else ""
+
+
+def _heard(
+    tenant_id: UUID, heads: Sequence[RunHead], clearances: Mapping[UUID, Clearance], now: datetime
+) -> dict[UUID, datetime]:
+    """When a worker was seen last that could claim each of those runs that nobody claims; they come with their workflow."""
+    late = [head for head in heads if head.status == Status.READY and head.moved_at + UNCLAIMED_AFTER <= now]
+    wanted = {
+        head.run_id: (head.workflow.name, tuple(clearances[head.run_id].versions))
+        for head in late
+        if head.run_id in clearances
+    }
+    seen = workers.heard(tenant_id, set(wanted.values()))
+    return {run_id: seen[each] for run_id, each in wanted.items() if each in seen}
 
 
 def telling(tenant_id: UUID, ids: Collection[UUID], named: Collection[UUID]) -> QuerySet[Any]:

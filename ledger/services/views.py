@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -11,12 +12,13 @@ from ledger.domain.checkpoints import VersionRow
 from ledger.domain.effects import EffectRow, TargetRow
 from ledger.domain.errors import LedgerError
 from ledger.domain.handoffs import HandoffRow
+from ledger.domain.health import unclaimed
 from ledger.domain.identity import Caller
-from ledger.domain.runs import ClearanceRow, Head, LeaseRow
+from ledger.domain.runs import ClearanceRow, Head, LeaseRow, Status
 from ledger.domain.views import RunRow, RunView
 from ledger.domain.waits import MemberKind, MemberRow, MemberState, SetRow
 from ledger.domain.wakes import WakeRow
-from ledger.services import facts
+from ledger.services import facts, workers
 from ledger.services.facts import Anchor, Facts, Part, Row
 from ledger.services.ports import approvals
 
@@ -124,7 +126,7 @@ _TELLING = frozenset(
     {"workflow", "lease", "clearance", "effects", "targets", "wait", "members", "wake", "policy", "handoffs"}
 )
 _NOTHING: Mapping[str, Any] = {
-    **dict.fromkeys(("lease", "clearance", "wait", "wake", "policy", "handoff")),
+    **dict.fromkeys(("lease", "clearance", "wait", "wake", "policy", "handoff", "heard")),
     **dict.fromkeys(("members", "handoffs"), ()),
     "targets": {},
 }
@@ -138,7 +140,15 @@ def telling_view(run_id: UUID, tenant_id: UUID | None = None, *, ended: bool = F
     if ended:
         return run_view(run_id, tenant_id, frozenset({"workflow", "effects"})).but(**_NOTHING)
     view = run_view(run_id, tenant_id, _TELLING)
-    return view.but(wanted=approvals().wanted(view.run.tenant_id, asked_of(view.members)))
+    return view.but(wanted=approvals().wanted(view.run.tenant_id, asked_of(view.members)), heard=_heard(view))
+
+
+def _heard(view: RunView) -> datetime | None:
+    """When a worker that could claim a run that nobody claims was seen last."""
+    if view.head.status is not Status.READY or view.clearance is None or not unclaimed(view):
+        return None
+    wanted = (view.workflow, tuple(view.clearance.versions))
+    return workers.heard(view.run.tenant_id, [wanted]).get(wanted)
 
 
 def asked_of(members: Iterable[MemberRow]) -> list[UUID]:
@@ -182,7 +192,7 @@ def _not_found() -> LedgerError:
 
 
 def _view(read: Facts, tenant_id: UUID | None, parts: Mapping[str, Part], extras: Mapping[str, Part]) -> RunView:
-    fields: dict[str, Any] = {"now": read.now, "extras": _Extras(read, extras), "wanted": {}}
+    fields: dict[str, Any] = {"now": read.now, "extras": _Extras(read, extras), "wanted": {}, "heard": None}
     for name, part in parts.items():
         if name in _KINDS:
             fields[name] = read.all(name, _KINDS[name]) if part.many else read.one(name, _KINDS[name])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
 from django.db import connection
 
 from ledger.domain.identity import Caller
 from ledger.domain.leases import Offer
+from ledger.models import Worker
 from ledger.services import facts
 from ledger.services.contracts import writes
 from ledger.services.facts import to_sqlite
@@ -16,6 +20,8 @@ from ledger.services.facts import to_sqlite
 NOTED_EVERY: Final = 30.0
 """Seconds between two writes about the same worker in one process of ours: a polling worker isn't a write a second."""
 KNOWN_AT_MOST: Final = 10_000
+NEWEST: Final = 200
+"""Worker processes among which it is looked who offered what."""
 _noted: dict[object, float] = {}
 
 
@@ -45,3 +51,20 @@ def note(caller: Caller, offer: Offer) -> None:
             params,
         )
     _noted[offer.worker_id] = now
+
+
+Wanted = tuple[str, tuple[str, ...]]
+"""A workflow's name, and the versions of it that would do."""
+
+
+def heard(tenant_id: UUID, wanted: Collection[Wanted]) -> Mapping[Wanted, datetime]:
+    """When a worker that offers one of the versions was seen last, for each that any of the `NEWEST` processes does. At most one query."""
+    if not wanted:
+        return {}
+    newest = Worker.objects.of(tenant_id).order_by("-seen_at").values_list("offers", "seen_at")[:NEWEST]
+    found: dict[Wanted, datetime] = {}
+    for offers, seen_at in newest:
+        for workflow, versions in wanted:
+            if set(offers.get(workflow, ())) & set(versions):
+                found.setdefault((workflow, versions), seen_at)
+    return found

@@ -102,3 +102,17 @@ def completed(world: World) -> UUID:
 def named() -> str:
     """A word that no other row has."""
     return f"w{uuid4().hex[:10]}"
+
+
+def given_up(world: World, clock: Clock) -> Handoff:
+    """Three workers in a row were lost over the run before they committed anything: it is in people's hands, whatever its calls did."""
+    run_id = world.start_run()
+    for _ in range(3):
+        assert world.claim(seconds=1).run.id == run_id
+        clock.shift(60)
+        assert leases.lapse(run_id)
+        if world.head(run_id).status != "blocked":
+            wakes.run(run_id)
+    found: Handoff = Handoff.objects.of(world.tenant).get(run_id=run_id, state="open")
+    assert found.reason == "poisoned" and found.effect_id is None
+    return found

@@ -41,7 +41,7 @@ def start(world: World, attributes: Mapping[str, object]) -> UUID:
     ("field", "typed", "remedy"),
     [
         ("status", "nonsense", "Choose one of running, "),
-        ("health", "poorly", "Choose one of blocked, "),
+        ("health", "poorly", "Choose one of unverified, blocked, "),
         ("attribute", "order", "Write it as name:value"),
         ("attribute", ":17", "Write it as name:value"),
     ],

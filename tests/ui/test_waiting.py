@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.urls import reverse
@@ -11,12 +12,12 @@ from django.urls import reverse
 from approvals.services import reconcile_pages, waiting
 from approvals.services.waiting import Kind
 from ledger.domain.identity import Verb
-from ledger.models import User
+from ledger.models import Handoff, User
 from ledger.services import identity
 from tests.clock import Clock
 from tests.trips import short, statements
 from tests.ui.asking import ask, client_of, decide, receipt_of
-from tests.ui.scenes import called, handed_over, lost
+from tests.ui.scenes import called, given_up, handed_over, lost
 from tests.world import World
 
 
@@ -33,6 +34,17 @@ def newer(world: World, person: User, page: str) -> Any:
     return client_of(person).get(found[1].replace("&amp;", "&"))
 
 
+def settle(world: World, person: User, effect_id: UUID | None, verdict: str, reference: str) -> None:
+    client, args = client_of(person), [world.tenant.slug, effect_id]
+    said = {"verdict": verdict, "evidence": "statement line 4", "reference": reference}
+    said |= receipt_of(client.get(reverse("effect", args=args)).content.decode())
+    assert client.post(reverse("effect_verdict", args=args), said).status_code == 302
+
+
+def handoff_state(handoff: Handoff) -> str:
+    return str(Handoff.objects.of(handoff.tenant_id).get(pk=handoff.pk).state)
+
+
 def kinds(world: World, person: User) -> list[Kind]:
     return [entry.kind for entry in waiting.page_for(person, world.tenant)[0]]
 
@@ -41,9 +53,33 @@ def test_an_operator_is_not_told_that_all_is_well_while_calls_and_handoffs_wait(
     effect, handoff = lost(world, clock), handed_over(world, clock)
     page = inbox(world, world.charlie)
     assert "All is well" not in page
-    for name, row in (("effect", effect.pk), ("handoff", handoff.pk), ("effect", handoff.effect_id)):
+    for name, row in (("effect", effect.pk), ("effect", handoff.effect_id)):
         assert f'href="{reverse(name, args=[world.tenant.slug, row])}"' in page
-    assert page.count("<li data-row") == 3 and re.search(r'id="badge-inbox"[^>]*>3<', page)
+    assert page.count("<li data-row") == 2 and re.search(r'id="badge-inbox"[^>]*>2<', page)
+
+
+def test_a_call_and_the_handoff_that_it_opened_are_one_case_and_both_are_said(world: World, clock: Clock) -> None:
+    handoff = handed_over(world, clock)
+    page = inbox(world, world.charlie)
+    assert kinds(world, world.charlie) == [Kind.EFFECT]
+    assert "settling it closes its handoff" in page and re.search(r'id="badge-handoffs"[^>]*>1<', page)
+    client_of(world.charlie).post(reverse("handoff_own", args=[world.tenant.slug, handoff.pk]))
+    assert "Charlie has its handoff, and closes it then" in inbox(world, world.charlie)
+    settle(world, world.charlie, handoff.effect_id, "committed", "re_4")
+    assert kinds(world, world.charlie) == [Kind.HANDOFF], "taken, so that it is closed by who took it"
+    assert handoff_state(handoff) == "accepted"
+
+
+def test_settling_a_call_closes_the_handoff_that_nobody_took(world: World, clock: Clock) -> None:
+    handoff = handed_over(world, clock)
+    settle(world, world.charlie, handoff.effect_id, "committed", "re_4")
+    assert kinds(world, world.charlie) == [] and handoff_state(handoff) == "withdrawn"
+
+
+def test_a_handoff_about_nothing_unknown_is_a_case_of_its_own(world: World, clock: Clock) -> None:
+    handoff = given_up(world, clock)
+    assert kinds(world, world.charlie) == [Kind.HANDOFF]
+    assert f'href="{reverse("handoff", args=[world.tenant.slug, handoff.pk])}"' in inbox(world, world.charlie)
 
 
 def test_who_may_only_approve_gets_neither_calls_nor_handoffs(world: World, clock: Clock) -> None:
@@ -68,6 +104,7 @@ def test_the_most_urgent_comes_first_whatever_it_is(world: World, clock: Clock) 
     identity.add_to_team(world.admin, world.approvers, world.charlie)
     identity.grant_permission(world.admin, world.charlie, Verb.APPROVE, world.workflow)
     handed_over(world, clock)
+    given_up(world, clock)
     ask(world, hours=1)
     ask(world, hours=20)
     assert kinds(world, world.charlie) == [Kind.EFFECT, Kind.REQUEST, Kind.HANDOFF, Kind.REQUEST]
@@ -81,7 +118,8 @@ def test_the_most_urgent_comes_first_whatever_it_is(world: World, clock: Clock) 
 def test_pages_over_all_kinds_skip_nothing_and_repeat_nothing(world: World, clock: Clock) -> None:
     identity.add_to_team(world.admin, world.approvers, world.charlie)
     identity.grant_permission(world.admin, world.charlie, Verb.APPROVE, world.workflow)
-    handed_over(world, clock)
+    given_up(world, clock)
+    lost(world, clock)
     lost(world, clock)
     for _ in range(2):
         ask(world)
@@ -100,7 +138,7 @@ def test_the_requests_alone_say_so_when_only_other_things_wait(world: World, clo
     assert "All is well" not in page and "No request waits for you" in page and "See all that waits for you" in page
 
 
-@pytest.mark.parametrize("what", [lost, handed_over])
+@pytest.mark.parametrize("what", [lost, handed_over, given_up])
 def test_a_call_or_a_handoff_that_came_since_is_offered_once_and_not_again_when_shown(
     world: World, clock: Clock, what: Any
 ) -> None:
@@ -128,6 +166,7 @@ def test_a_list_of_all_kinds_costs_the_same_statements_at_ten_times_the_data(wor
 
     def grow() -> None:
         handed_over(world, clock)
+        given_up(world, clock)
         ask(world)
 
     grow()

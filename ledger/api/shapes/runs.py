@@ -47,7 +47,7 @@ class RunQuery(BaseModel):
     task: str = Field(default="", max_length=200)
     text: str = Field(default="", max_length=100, description="Looked for in task and text, without regard to case.")
     health: Literal[
-        "", "blocked", "disputed", "unknown", "overdue", "lease", "unclaimed", "unchecked", "no_approvers"
+        "", "unverified", "blocked", "disputed", "unknown", "overdue", "lease", "unclaimed", "unchecked", "no_approvers"
     ] = Field(
         default="",
         description="What is wrong: a person is needed, accounts contradict each other, an outcome is unknown, or something is late.",
