@@ -15,7 +15,7 @@ from typing import Any
 from ledger.domain.explain import ON_DEADLINE
 from ledger.domain.handoffs import Outcome
 from ledger.domain.health import UNCLAIMED_AFTER, Health
-from ledger.domain.phrases import words
+from ledger.domain.phrases import unseen, words
 
 VERBS: Mapping[str, tuple[str, str]] = {
     # verb: (sentence, state whose icon stands beside it)
@@ -132,15 +132,8 @@ CAUSES: Mapping[str, str] = {
     "leave-ended": "not asked: that sends the request again, and its approval was taken back",
     "run-ending": "not asked: that sends the request again, and the run is to end or has ended",
     "send-by-passed": "not asked: it was too late to send the request again",
-    "breaker-open": "not asked: it stayed silent lately, and is asked again later",
-    "timed-out": "no answer in time",
-    "no-reply": "no reply",
-    "not-resolved": "its address was not found",
-    "address-refused": "its address is none that may be called",
-    "too-large": "its answer was too large",
     "more-than-one": "more than one under this key",
     "other-content": "its content is another",
-    "look-failed": "the look-up failed here",
 }
 
 WITHDRAWN: Mapping[str, str] = {
@@ -246,8 +239,7 @@ def verb(code: str) -> tuple[str, str]:
 
 def cause(code: str) -> str:
     """Why an effect failed or was withdrawn, or why a target couldn’t tell, in words."""
-    status = re.fullmatch(r"http-(\d{3})", code)
-    return f"it answered {status[1]}" if status else CAUSES.get(code, words(code))
+    return CAUSES.get(code) or unseen(code)
 
 
 def withdrawn(code: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from approvals.labels import CAUSES, DECISIONS, LOOKS, STANDS, UNASKABLE, cause, closed, tidy, verb
+from approvals.labels import DECISIONS, LOOKS, STANDS, UNASKABLE, cause, closed, tidy, verb
 from ledger.domain.phrases import clause, finding, reason, words
 
 ENDED = frozenset({"completed", "failed", "cancelled"})
@@ -206,7 +206,7 @@ def _found(told: Told) -> Iterator[str]:
     for line in told.of("effect_report"):
         kind, answer, why = (line.fields.get(name) or "" for name in ("kind", "answer", "cause"))
         if kind in {"lookup", "replay"}:
-            yield CAUSES[why] if why in UNASKABLE else LOOKS.get(answer, words(answer))
+            yield cause(why) if why in UNASKABLE else LOOKS.get(answer, words(answer))
 
 
 def _reports(told: Told) -> Iterator[str]:

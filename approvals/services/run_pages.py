@@ -213,6 +213,8 @@ def _silence(view: RunView) -> Silence | None:
         return Silence(view.handoff.due_at, "Handoff to be closed by")
     if view.wait is not None:
         action, ends = silence(view.wait, view.members, failed(view.effects))
+        if action is Inaction.ASK:
+            return Silence(ends, "The engine asks again")
         return Silence(ends, f"If nothing {'else ' if action is Inaction.FIRE else ''}comes, {DEADLINES[action]}")
     if view.wake is not None:
         return Silence(view.wake.due_at, "Checked at")

@@ -24,6 +24,8 @@ from ledger.models import Handoff, RunHead, Tenant, User, VerifiedChain
 from ledger.services import facts, permissions, search
 from ledger.services.standings import standings
 
+RUNBOOK = "The runbook “A chain is broken” in docs/operations.md says what to do."
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -94,7 +96,7 @@ def unverified_rows(heads: Sequence[Any]) -> list[Row]:
         Row(
             id=head.pk,
             task=shown(head.run.task),
-            said=f"Its record did not verify when it was checked at {absolute(head.urgent)}: don’t act on it, and see the runbook “A chain is broken”.",
+            said=f"Its record did not verify when it was checked at {absolute(head.urgent)}: don’t act on it. {RUNBOOK}",
             badge=HEALTH[Health.UNVERIFIED],
             since=head.urgent,
         )

@@ -1,4 +1,4 @@
-"""Everything that waits for one person, as one list: requests, outcomes that nobody knows, handoffs and runs that stand still, the most urgent first."""
+"""Everything that waits for one person, as one list, the most urgent first: requests, outcomes that nobody knows, handoffs, runs that stand still."""
 
 from __future__ import annotations
 

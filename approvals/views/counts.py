@@ -18,8 +18,8 @@ MOST = 1_000
 def badges(request: TenantRequest) -> dict[str, str]:
     """The badge of each place of the navigation, in one statement; empty where nothing waits. Never more work than for a thousand rows of each.
 
-    The inbox lists what the places hold, a case that is at two of them once, so that its badge is the sum of its own lines. A page that is only read counts once: what it says and its
-    navigation are the same.
+    The inbox lists what the places hold, a case that is at two of them once, so that its badge is the sum of its own lines. A page that is only
+    read counts once: what it says and its navigation are the same.
     """
     kept: dict[str, str] | None = getattr(request, "counted", None)
     if kept is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from ledger.domain.runs import Intent
 from ledger.domain.wakes import Answer, Check, DecisionKind
@@ -29,6 +30,8 @@ GRAVITY = (
 
 RE_ASKS = 2
 RETRIES = 8
+BACK_OFF = timedelta(seconds=5)
+LONGEST_BACK_OFF = timedelta(minutes=10)
 REPLANS = 3
 
 CONFLICT = "conflict"
@@ -115,6 +118,19 @@ def _speaks(check: Check, facts: Facts) -> tuple[DecisionKind, str]:
     if kind is DecisionKind.REPLAN and facts.replans >= REPLANS:
         return DecisionKind.HAND_OFF, f"{reason}:replanned_enough"
     return kind, reason
+
+
+def back_off(retries: int) -> timedelta:
+    """How long the engine waits before it asks again, after so many retries before: it doubles with each."""
+    return min(LONGEST_BACK_OFF, BACK_OFF * (1 << retries))
+
+
+def given_up(opened_at: datetime, at: datetime) -> tuple[int, datetime]:
+    """Of a back-off that began at a time and ends at another: how often the engine still asks, that one included, and when it hands the run to a
+    person if nothing of it helps (each asking takes a little longer than this says)."""
+    retries = next((number for number in range(RETRIES) if back_off(number) >= at - opened_at), RETRIES - 1)
+    later = [back_off(number) for number in range(retries + 1, RETRIES)]
+    return 1 + len(later), at + sum(later, timedelta())
 
 
 def replans(check: Check, facts: Facts) -> bool:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from ledger.domain.decisions import given_up
 from ledger.domain.effects import EffectRow, EffectState
 from ledger.domain.endings import Reason, why
 from ledger.domain.handoffs import HandoffState
 from ledger.domain.health import lacking, late, unclaimed
-from ledger.domain.phrases import clause, reason, words
+from ledger.domain.phrases import clause, reason, unseen, words
 from ledger.domain.runs import ENDED, Intent, Status
 from ledger.domain.views import RunView
 from ledger.domain.waits import Inaction, Internal, MemberKind, MemberRow, MemberState, SetMode, silence
@@ -65,6 +66,8 @@ def _actor(view: RunView, owner: str) -> str:
     if status is Status.WAITING:
         if lacking(view):
             return "an administrator"
+        if view.unseen:
+            return f"the engine, or whoever runs {' and '.join(sorted({each.target for each in view.unseen}))}"
         kinds = {member.kind for member in view.members if member.state is MemberState.OPEN}
         return next((who for kind, who in _WHO.items() if kind in kinds), "")
     if status is Status.WAKING:
@@ -168,12 +171,28 @@ ON_DEADLINE: Mapping[Inaction, str] = {
     Inaction.FAIL: "the run fails",
     Inaction.HAND_OFF: "an operator gets it",
     Inaction.FIRE: "its timer lets the agent go on",
+    Inaction.ASK: "the engine asks again",
 }
 
 
+NAMED = 2
+"""Resources that a sentence names; it counts the others."""
+
+
 def _retry_later(view: RunView) -> str:
-    until = at(view.wait.due_at) if view.wait else "soon"
-    return f"What it depends on couldn't be asked; the engine asks again at {until}, and hands it to an operator when it stays silent."
+    told = [f"{each.target} couldn't be asked about {each.resource} ({unseen(each.reason)})" for each in view.unseen]
+    if len(told) > NAMED:
+        told = [*told[:NAMED], f"{len(told) - NAMED} more couldn't either"]
+    what = " and ".join(told) or "what it depends on couldn't be asked"
+    because = f"“{view.head.transition}” can't go on: {what}"
+    if view.wait is None:
+        return f"{because}."
+    _, again = silence(view.wait, view.members)
+    times, by = given_up(view.wait.opened_at, again)
+    if times == 1:
+        return f"{because}; the engine asks for the last time at {at(again)}, and an operator gets it then if that doesn't help."
+    more = f"{times - 1} more time{'s' if times > 2 else ''}"
+    return f"{because}; the engine asks again at {at(again)} and {more}, and an operator gets it at about {at(by)} if none of that helps."
 
 
 def _reconcile(view: RunView) -> str:

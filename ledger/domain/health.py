@@ -32,7 +32,7 @@ class Health(StrEnum):
 
 
 def health(view: RunView, *, intact: bool = True) -> Health | None:
-    """What is wrong with the run at the view's moment; nothing when all is well. `intact` unless its record didn't verify when it was checked last."""
+    """What is wrong with the run at the view's moment; nothing when all is well. Its record is `intact` unless it failed when it was checked last."""
     if not intact:
         return Health.UNVERIFIED
     if view.head.status is Status.BLOCKED:

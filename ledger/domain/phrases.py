@@ -48,6 +48,22 @@ FINDINGS: Mapping[str, str] = {
 }
 """What the other checks found wrong, where the code's own words would leave somebody guessing."""
 
+UNSEEN: Mapping[str, str] = {
+    "breaker-open": "not asked: it stayed silent lately, and is asked again later",
+    "no-time-left": "not asked: others took the time",
+    "timed-out": "no answer in time",
+    "not-connected": "no connection: nothing answers at its address",
+    "no-reply": "no reply",
+    "not-resolved": "its address was not found",
+    "address-refused": "its address is none that may be called",
+    "too-large": "its answer was too large",
+    "no-version": "its answer names no version",
+    "no-material": "its answer lacks the fields that matter",
+    "not-observable": "it says of nothing how it stands",
+    "look-failed": "the look-up failed here",
+}
+"""Why a target couldn't be asked, or its answer couldn't be used."""
+
 ENOUGH: Mapping[str, str] = {
     "asked_enough": "people were asked often enough",
     "retried_enough": "it was tried often enough",
@@ -80,13 +96,20 @@ def words(code: str) -> str:
     return re.sub(r"[-_:.]+", " ", code).strip()
 
 
+def unseen(code: str) -> str:
+    """Why a target couldn't be asked, or couldn't tell, in words."""
+    status = re.fullmatch(r"http-(\d{3})", code)
+    return f"it answered {status[1]}" if status else UNSEEN.get(code, words(code))
+
+
 def finding(code: str) -> str:
     """Why a wake decided as it did, as words: what a check found, and what was enough of it."""
     check, _, found = code.partition(":")
     if check not in CHECKS:
         return words(found or code)
     why, _, enough = found.partition(":")
-    said = GRANTS.get(why, words(why)) if check == "grant" else FINDINGS.get(f"{check}:{why}", words(why))
+    told = {"grant": GRANTS.get(why, words(why)), "target": unseen(why)}.get(check, words(why))
+    said = FINDINGS.get(f"{check}:{why}", told)
     return f"{said}; {ENOUGH.get(enough, words(enough))}" if enough else said
 
 

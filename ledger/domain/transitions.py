@@ -12,7 +12,7 @@ from ledger.domain import effects, handoffs, runs, waits, wakes
 from ledger.domain.authority import void_grant
 from ledger.domain.canonical import digest
 from ledger.domain.checkpoints import CheckpointFields, CheckpointKind, insert_checkpoint
-from ledger.domain.decisions import Decided, Facts
+from ledger.domain.decisions import LONGEST_BACK_OFF, Decided, Facts, back_off
 from ledger.domain.drafts import Draft
 from ledger.domain.effects import OPEN, Done, EffectRow, EffectState, SeenVersion, WithdrawCause
 from ledger.domain.runs import ClearanceState, Cleared, Intent, Status
@@ -28,8 +28,6 @@ Withdraw = Callable[[str], None]
 
 RECONCILED_WITHIN = timedelta(hours=24)
 ASKED_FOR = timedelta(days=7)
-BACK_OFF = timedelta(seconds=5)
-LONGEST_BACK_OFF = timedelta(minutes=10)
 MACHINE_DECISION = "decide"
 OF_OUTCOMES = frozenset({"retry", "dispute", "deadline"})
 """Checks of what became of one effect: a handoff for them is about it, and is over when that is known."""
@@ -295,7 +293,7 @@ def _void(draft: Draft, view: RunView, cause: str) -> None:
 
 def _retry_later(opening: Opening, seen: Mapping[UUID, UUID]) -> None:
     """Look again after a back-off that doubles with each try."""
-    at = opening.draft.at + min(LONGEST_BACK_OFF, BACK_OFF * 2**opening.gathered.facts.retries)
+    at = opening.draft.at + back_off(opening.gathered.facts.retries)
     timer = MemberSpec(MemberKind.TIMER, at=at)
     _wait(opening, Internal.RETRY_LATER, (timer,), at + LONGEST_BACK_OFF, OnDeadline.WAKE, {})
 

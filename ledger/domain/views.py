@@ -14,7 +14,7 @@ from ledger.domain.effects import EffectRow, TargetRow
 from ledger.domain.handoffs import HandoffRow
 from ledger.domain.runs import ClearanceRow, Head, LeaseRow
 from ledger.domain.waits import MemberRow, SetRow
-from ledger.domain.wakes import WakeRow
+from ledger.domain.wakes import Unseen, WakeRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class RunView:
     `members`, `wake` and `handoff` the open ones, `handoffs` the open ones that don't block the run. `version` is that of the last
     checkpoint, `holder` the one that the lease's holder works under, `holder_agent_id` the agent whose key the last lease was claimed
     with. `wanted` is, where it is told how the run stands, whose decision the open requests want, by effect; `heard`, where nobody claims it,
-    when a worker of a cleared version was seen last. `extras` are rows that
+    when a worker of a cleared version was seen last; `unseen`,
+    where the engine asks again, what it couldn't ask. `extras` are rows that
     registered ports asked for; `instance_opened_at` is when the present transition instance was.
 
     A view has the fields that its verb said it reads. Any other isn't there: to read it is an AttributeError, not a None."""
@@ -63,6 +64,7 @@ class RunView:
     holder_agent_id: UUID | None = None
     wanted: Mapping[UUID, Wanted] = field(default_factory=dict)
     heard: datetime | None = None
+    unseen: Sequence[Unseen] = ()
 
     @classmethod
     def of(cls, **fields: Any) -> RunView:

@@ -79,6 +79,15 @@ class Check:
         return f"{self.name}:{self.reason}"
 
 
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """A target that couldn't be asked about a resource when the run was checked last, and why, as a code."""
+
+    target: str
+    resource: str
+    reason: str
+
+
 def kept(check: Check) -> Check:
     """A check as the record keeps it: so much of each text as its column takes."""
     return replace(

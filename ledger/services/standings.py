@@ -15,11 +15,12 @@ from ledger.domain.handoffs import OPEN_HANDOFFS, HandoffRow
 from ledger.domain.health import UNCLAIMED_AFTER
 from ledger.domain.runs import ENDED, ClearanceRow, Head, LeaseRow, Status
 from ledger.domain.views import RunView
-from ledger.domain.waits import MemberRow, SetRow, SetState
+from ledger.domain.waits import Internal, MemberRow, SetRow, SetState
 from ledger.domain.wakes import WakeRow, WakeState
 from ledger.models import Clearance, Effect, Handoff, Lease, RunHead, WaitMember, WaitSet, Wake
 from ledger.services import facts, workers
 from ledger.services.ports import approvals
+from ledger.services.unseen import unseen
 from ledger.services.views import asked_of
 
 T = TypeVar("T")
@@ -28,7 +29,8 @@ T = TypeVar("T")
 def standings(tenant_id: UUID, heads: Sequence[RunHead], now: datetime) -> Iterator[tuple[RunHead, RunView, str]]:
     """Each of these runs of one tenant as `views.telling_view` reads it, and the name of the person who took its handoff ('' where nobody did).
 
-    Seven statements, one more where nobody claims some of them, and what the people's side reads where something is to be decided.
+    Seven statements, one more where nobody claims some of them, two where targets are asked again later, and what the people's side reads where
+    something is to be decided.
     """
     ids = [head.run_id for head in heads]
     waits = _by_run(WaitSet.objects.of(tenant_id).filter(run_id__in=ids, state=SetState.OPEN))
@@ -45,6 +47,8 @@ def standings(tenant_id: UUID, heads: Sequence[RunHead], now: datetime) -> Itera
     effects: dict[UUID, list[Effect]] = defaultdict(list)
     for effect in telling(tenant_id, ids, named).select_related("target"):
         effects[effect.run_id].append(effect)
+    later = [key for key, wait in waits.items() if wait.internal == Internal.RETRY_LATER]
+    silent = unseen(tenant_id, later)
     heard = _heard(tenant_id, heads, clearances, now)
     wanted = approvals().wanted(tenant_id, [each for some in members.values() for each in asked_of(some)])
     for head in heads:
@@ -63,6 +67,7 @@ def standings(tenant_id: UUID, heads: Sequence[RunHead], now: datetime) -> Itera
             wanted=wanted,
             handoff=_row_or_none(HandoffRow, handoff),
             heard=heard.get(key),
+            unseen=silent.get(key, ()),
         )
         yield head, view, handoff.owner.name if handoff is not None and handoff.owner else ""
 

@@ -16,11 +16,12 @@ from ledger.domain.health import unclaimed
 from ledger.domain.identity import Caller
 from ledger.domain.runs import ClearanceRow, Head, LeaseRow, Status
 from ledger.domain.views import RunRow, RunView
-from ledger.domain.waits import MemberKind, MemberRow, MemberState, SetRow
-from ledger.domain.wakes import WakeRow
+from ledger.domain.waits import Internal, MemberKind, MemberRow, MemberState, SetRow
+from ledger.domain.wakes import Unseen, WakeRow
 from ledger.services import facts, workers
 from ledger.services.facts import Anchor, Facts, Part, Row
 from ledger.services.ports import approvals
+from ledger.services.unseen import unseen
 
 RUN = "ledger_run_head h JOIN ledger_run r ON r.id = h.run_id LEFT JOIN ledger_lease l ON l.run_id = h.run_id"
 """What parts of a run are anchored at: its head `h`, the run `r` itself and its last lease `l`."""
@@ -127,7 +128,7 @@ _TELLING = frozenset(
 )
 _NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(("lease", "clearance", "wait", "wake", "policy", "handoff", "heard")),
-    **dict.fromkeys(("members", "handoffs"), ()),
+    **dict.fromkeys(("members", "handoffs", "unseen"), ()),
     "targets": {},
 }
 
@@ -140,7 +141,16 @@ def telling_view(run_id: UUID, tenant_id: UUID | None = None, *, ended: bool = F
     if ended:
         return run_view(run_id, tenant_id, frozenset({"workflow", "effects"})).but(**_NOTHING)
     view = run_view(run_id, tenant_id, _TELLING)
-    return view.but(wanted=approvals().wanted(view.run.tenant_id, asked_of(view.members)), heard=_heard(view))
+    return view.but(
+        wanted=approvals().wanted(view.run.tenant_id, asked_of(view.members)), heard=_heard(view), unseen=_unseen(view)
+    )
+
+
+def _unseen(view: RunView) -> Sequence[Unseen]:
+    """What couldn't be asked, where the engine asks again later."""
+    if view.wait is None or view.wait.internal != Internal.RETRY_LATER:
+        return ()
+    return unseen(view.run.tenant_id, [view.run.id]).get(view.run.id, ())
 
 
 def _heard(view: RunView) -> datetime | None:
@@ -192,7 +202,13 @@ def _not_found() -> LedgerError:
 
 
 def _view(read: Facts, tenant_id: UUID | None, parts: Mapping[str, Part], extras: Mapping[str, Part]) -> RunView:
-    fields: dict[str, Any] = {"now": read.now, "extras": _Extras(read, extras), "wanted": {}, "heard": None}
+    fields: dict[str, Any] = {
+        "now": read.now,
+        "extras": _Extras(read, extras),
+        "wanted": {},
+        "heard": None,
+        "unseen": (),
+    }
     for name, part in parts.items():
         if name in _KINDS:
             fields[name] = read.all(name, _KINDS[name]) if part.many else read.one(name, _KINDS[name])

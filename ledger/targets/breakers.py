@@ -11,7 +11,7 @@ PAUSE = 30.0
 """Seconds that a target isn't asked after so many silences in a row; then one question finds out whether it answers again."""
 OPEN: Final = "breaker-open"
 """The reason of a question that wasn't asked."""
-SILENT: Final = frozenset({"timed-out", "no-reply", "not-resolved"})
+SILENT: Final = frozenset({"timed-out", "not-connected", "no-reply", "not-resolved"})
 """Reasons of `http.Unreachable` that are silence. Anything else is an answer, also one that can't be used."""
 
 

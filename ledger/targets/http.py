@@ -67,6 +67,8 @@ def ask(
         ):
             body = _body(response, deadline)
             return Reply(response.status_code, {k.lower(): v for k, v in response.headers.items()}, body)
+    except httpx.ConnectError:
+        raise Unreachable("not-connected") from None
     except httpx.TimeoutException:
         raise Unreachable("timed-out") from None
     except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, UnicodeEncodeError):

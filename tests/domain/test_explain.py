@@ -62,6 +62,7 @@ def view(status: Status, **rows: Any) -> RunView:
         "targets": {},
         "extras": {},
         "wanted": {},
+        "unseen": (),
     }
     return RunView(**{**values, **rows})
 

@@ -158,7 +158,7 @@ def test_a_service_that_is_down_cannot_tell(payments: Payments, clock: Clock) ->
     try:
         answer, effect = payments.look(effect_id)
         assert (answer, effect.state) == (LookAnswer.CANNOT_TELL, EffectState.UNKNOWN)
-        assert payments.reports(effect_id)[-1] == ("lookup", "cannot_tell", "no-reply", False)
+        assert payments.reports(effect_id)[-1] == ("lookup", "cannot_tell", "not-connected", False)
     finally:
         payments.sandbox.start()
 

@@ -158,11 +158,11 @@ def test_half_a_reply_is_no_reply(server: Server) -> None:
     assert why(server, "/cut") == "no-reply"
 
 
-def test_a_closed_port_is_no_reply() -> None:
+def test_a_closed_port_is_told_apart_from_one_that_hangs_up() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         closed = target(base_url=f"http://127.0.0.1:{held.getsockname()[1]}")
-        with pytest.raises(Unreachable, match="no-reply"):
+        with pytest.raises(Unreachable, match="not-connected"):
             adapter.ask(closed, "/x")
 
 

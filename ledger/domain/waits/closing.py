@@ -17,6 +17,7 @@ from ledger.domain.waits.rows import (
     MEMBER,
     SET,
     Inaction,
+    Internal,
     MemberKind,
     MemberRow,
     MemberState,
@@ -105,6 +106,8 @@ class Ending(Protocol):
     """A set's end, on a rule's row and on a model's alike."""
 
     @property
+    def internal(self) -> str: ...
+    @property
     def mode(self) -> str: ...
     @property
     def deadline(self) -> datetime: ...
@@ -126,12 +129,14 @@ class Member(Protocol):
 def silence(wait: Ending, members: Iterable[Member], failed: Collection[UUID] = ()) -> tuple[Inaction, datetime]:
     """What happens, and when, if nobody does anything: where any member is enough, a timer lets the agent go on; an approval that runs out before
     the deadline is told to the agent, who goes on; otherwise it is the deadline's action. Leave for another attempt of one of the effects that
-    `failed` lets nobody go on without an operator."""
+    `failed` lets nobody go on without an operator. A back-off of the engine's ends with its timer, and then the target is asked again."""
     still = [member for member in members if member.state == MemberState.OPEN]
     approvals = [member for member in still if member.kind == MemberKind.APPROVAL]
     decide_by = min((each.due_at for each in approvals if each.due_at is not None), default=wait.deadline)
     timers = [each.due_at for each in still if each.kind == MemberKind.TIMER and each.due_at is not None]
     first = min(decide_by, wait.deadline)
+    if wait.internal == Internal.RETRY_LATER:
+        return Inaction.ASK, min([first, *timers])
     if wait.mode == SetMode.ANY and timers and min(timers) <= first:
         return Inaction.FIRE, min(timers)
     action = Inaction.WAKE if first < wait.deadline else Inaction(wait.on_deadline)

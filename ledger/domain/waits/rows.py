@@ -46,13 +46,15 @@ class OnDeadline(StrEnum):
 
 
 class Inaction(StrEnum):
-    """What comes of it when nobody does anything: the deadline's action, or a timer that is enough to go on (`FIRE`)."""
+    """What comes of it when nobody does anything: the deadline's action, a timer that is enough to go on (`FIRE`), or
+    one after which the engine asks a target again (`ASK`)."""
 
     WAKE = "wake"
     CANCEL = "cancel"
     FAIL = "fail"
     HAND_OFF = "hand_off"
     FIRE = "fire"
+    ASK = "ask"
 
 
 class Outcome(StrEnum):
