@@ -37,6 +37,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "effect.refuse": ("Call “{effect}” to {target} not allowed", "denied"),
     "effect.replay": ("Asked {target} by sending “{effect}” again: {found}", "reconcile"),
     "effect.verdict": ("“{effect}” settled by hand", "reconcile"),
+    "effect.correct": ("Reference of “{effect}” corrected by hand", "reconcile"),
     "event.receive": ("Event received", "met"),
     "event.deliver": ("The event it waited for came", "met"),
     "target.look": ("Looked at its target again", "reconcile"),

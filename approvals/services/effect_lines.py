@@ -15,7 +15,7 @@ from approvals.services import actors
 from approvals.services.pieces import Content, Fact, Item, bodies, content
 from approvals.templatetags.console import span
 from approvals.templatetags.console import visible_text as shown
-from ledger.domain.effects import ReportKind
+from ledger.domain.effects import CORRECTED, EffectState, ReportKind
 from ledger.domain.phrases import words
 from ledger.domain.targets import replayed
 from ledger.models import Effect, EffectReport, Permit, Tenant, TransitionInstance
@@ -86,8 +86,8 @@ def lines(tenant: Tenant, effects: Sequence[Effect], *, may_see: bool) -> tuple[
 
     def line(effect: Effect) -> EffectLine:
         own = told[effect.pk]
-        reports, settling = items(own, name, read), [report for report in own if settles(effect, report)][:1]
-        return _line(effect, permits[effect.pk], (reports, items(settling, name, read)), read)
+        reports, recorded = items(own, name, read), items(accounts(effect, own), name, read)
+        return _line(effect, permits[effect.pk], (reports, recorded), read)
 
     apart = told_apart(tenant, effects)
     return tuple(replace(line(effect), told_apart=apart.get(effect.pk, "")) for effect in effects)
@@ -118,6 +118,23 @@ def _replaced(effect: Effect, alike: Sequence[Effect]) -> str:
 def settles(effect: Effect, report: EffectReport) -> bool:
     """Is this the report that a settled effect's outcome was taken from?"""
     return bool(report.counted) and effect.settled_at is not None and report.reported_at == effect.settled_at
+
+
+AGAINST = {
+    EffectState.COMMITTED: frozenset({"failed", "refused", "absent", "differs"}),
+    EffectState.FAILED: frozenset({"committed", "accepted", "applied", "differs"}),
+}
+"""What contradicts a recorded outcome."""
+
+
+def accounts(effect: Effect, reports: Sequence[EffectReport]) -> list[EffectReport]:
+    """What the recorded outcome rests on, the corrections of its reference, and, while it is disputed, the newest word against it; the reports come
+    newest first."""
+    settling = [report for report in reports if settles(effect, report)][:1]
+    corrected = [report for report in reversed(reports) if report.cause == CORRECTED]
+    against = [report for report in reports if report.answer in AGAINST.get(EffectState(effect.state), ())]
+    doubts = [report for report in against if effect.disputed and report not in settling][:1]
+    return settling + corrected + doubts
 
 
 def _line(
@@ -173,8 +190,10 @@ def _report(report: EffectReport, actor: str, evidence: Content) -> Item:
     if report.kind == "lapse":
         received = "No answer in time, and nobody can be asked: the receipt that came before counts"
         title = received if report.answer == "committed" else REPORTS["lapse"]
+    if report.cause == CORRECTED:
+        title = "Reference corrected by hand"
     notes = [f"attempt {report.attempt}"]
-    if report.cause and not (asked and report.cause in UNASKABLE):
+    if report.cause and report.cause != CORRECTED and not (asked and report.cause in UNASKABLE):
         notes.append(cause(report.cause))
     if report.reference:
         notes.append(f"reference {report.reference}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -232,9 +233,16 @@ def _situation(handoff: Handoff, unknown: tuple[EffectLine, ...]) -> str:
     task = shown(handoff.run.task)
     if handoff.state not in OPEN_HANDOFFS:
         return f"“{task}”: {came_to(handoff) or WITHDRAWN}."
-    known = "the outcome of " + " and ".join(f"“{line.name}”" for line in unknown[:3]) + " isn’t known"
+    disputed = [line for line in unknown if line.disputed]
+    missing = [line for line in unknown if not line.disputed]
+    told = [f"the outcome of {_named(missing)} isn’t known"] if missing else []
+    told += [f"it is disputed what became of {_named(disputed)}"] if disputed else []
     standing = "stands still" if handoff.blocks_run else "has ended" if handoff.run.head.ended_at else "goes on"
-    return f"“{task}” {standing}" + (f", and {known}." if unknown else ".")
+    return f"“{task}” {standing}" + (f", and {', and '.join(told)}." if told else ".")
+
+
+def _named(lines: Sequence[EffectLine]) -> str:
+    return " and ".join(f"“{line.name}”" for line in lines[:3])
 
 
 def _facts(tenant: Tenant, handoff: Handoff) -> tuple[Fact, ...]:

@@ -70,7 +70,8 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class EffectPage:
-    """One effect as its page shows it. `choices` is empty when nothing is to be settled by hand, or not by this person."""
+    """One effect as its page shows it. `choices` is empty when nothing is to be settled by hand, or not by this person; `proves` says when a
+    reference is needed, and is empty where none could be; `corrects` where something is recorded that nobody disputes."""
 
     line: EffectLine
     headline: str
@@ -81,6 +82,8 @@ class EffectPage:
     recorded: tuple[Item, ...]
     has_result: bool
     choices: tuple[verdicts.Choice, ...]
+    proves: str
+    corrects: bool
     why_no_choice: str
     can_ask: bool
     run_id: UUID
@@ -243,6 +246,7 @@ def effect(user: User, tenant: Tenant, effect_id: UUID) -> EffectPage:
     request = bodies([found.request_id], tenant.pk).get(found.request_id) if payloads else None
     amount = money(request)
     asked = found.attempt > 0
+    offered = verdicts.choices(found) if operates else ()
     return EffectPage(
         line=line,
         headline=_headline(found, str(amount or ""), parsed(request)),
@@ -252,13 +256,24 @@ def effect(user: User, tenant: Tenant, effect_id: UUID) -> EffectPage:
         history=line.reports,
         recorded=line.recorded,
         has_result=found.result_id is not None,
-        choices=verdicts.choices(found) if operates else (),
+        choices=offered,
+        proves=_proves(found, offered),
+        corrects=bool(line.recorded) and not found.disputed,
         why_no_choice=_why_no_choice(found, operates),
         can_ask=operates and asked and found.target.lookup is not None and found.state in ASKABLE,
         run_id=found.run_id,
         run_status=found.run.head.status,
         task=shown(found.run.task),
     )
+
+
+def _proves(effect: Effect, offered: Sequence[verdicts.Choice]) -> str:
+    """When a reference is needed; '' where it is for no answer that can be chosen."""
+    if any(choice.needs_reference for choice in offered):
+        return f"Needed for “{next(choice.label for choice in offered if choice.needs_reference)}”."
+    if any(choice.value == "committed" for choice in offered):
+        return "Only where you found it under another one than the recorded."
+    return ""
 
 
 def _headline(effect: Effect, amount: str, arguments: Any) -> str:

@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from approvals.templatetags.console import visible_text as shown
-from ledger.domain.effects import OPEN, RETRYABLE, EffectRow, EffectState, TargetRow, horizon
-from ledger.models import Effect
+from ledger.domain.effects import OPEN, RETRYABLE, EffectRow, EffectState, ReportKind, TargetRow, horizon
+from ledger.models import Effect, EffectReport
 from ledger.services import effects, facts
+
+REFERENCE = "reference"
+"""The verdict that leaves the outcome and gives another reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ def _looked_up(effect: Effect) -> str:
 
 def judged(effect: Effect, verdict: str) -> str:
     """What came of a person's verdict on an effect, which is as it stands since."""
+    if verdict == REFERENCE:
+        return f"Recorded: it stands under {shown(effect.reference)}. The reference before stays in the record."
     if verdict == "committed" and effect.state != EffectState.COMMITTED:
         return f"Recorded: you found that it was done. Its outcome is open again{_looked_up(effect)}."
     if verdict == "committed":
@@ -85,12 +90,11 @@ def choices(effect: Effect) -> tuple[Choice, ...]:
         return done, replace(absent, possible_from=until), replace(refused, possible_from=until)
     if effect.disputed and effect.state not in OPEN:
         absent = replace(absent, possible_from=_arrives_until(effect))
-        closes = "The dispute is over, and what waits for it goes on."
+        closes = f"The dispute is over, and {_goes_on(effect)}."
         if effect.state == EffectState.FAILED:
             anew = f"The dispute is over. It becomes unknown again{_looked_up(effect)}."
             return replace(done, causes=anew), replace(absent, causes=f"{closes} {_sent_again(effect)}")
-        closes = f"{closes} Nothing is sent again."
-        return replace(done, causes=closes), replace(absent, causes=closes)
+        return _accounts(effect, done, absent)
     if effect.state == EffectState.FAILED and effect.attempt:
         after_all = Choice("committed", "It was done after all", f"It becomes unknown again{_looked_up(effect)}.", True)
         if not effects.needs_a_person(effect.pk):
@@ -98,8 +102,33 @@ def choices(effect: Effect) -> tuple[Choice, ...]:
         return after_all, replace(absent, possible_from=_arrives_until(effect))
     if effect.state == EffectState.COMMITTED and not effect.disputed:
         causes = "It stays recorded as done, flagged as disputed, and is handed to a person."
-        return (Choice("confirmed_absent", "It was not done", causes),)
+        denied = Choice("confirmed_absent", "It was not done", causes)
+        return (denied, _another(effect)) if _by_hand(effect) else (denied,)
     return ()
+
+
+def _accounts(effect: Effect, done: Choice, absent: Choice) -> tuple[Choice, ...]:
+    """Which of two accounts of a call that is recorded as done holds."""
+    over = f"The dispute is over, and {_goes_on(effect)}. Nothing is sent again."
+    stands = f"It stays recorded as done{f' under {shown(effect.reference)}' if effect.reference else ''}. {over}"
+    found = f"It stays recorded as done, with your finding that it was not, which counts from now on. {over}"
+    return replace(done, causes=stands, needs_reference=not effect.reference), replace(absent, causes=found)
+
+
+def _goes_on(effect: Effect) -> str:
+    return "what waits for it goes on" if effect.run.head.ended_at is None else "the run stays ended as it is"
+
+
+def _another(effect: Effect) -> Choice:
+    causes = "It stays done, under the reference that you give. The one that it has now stays in the record."
+    return Choice(REFERENCE, "It was done, and its reference is another", causes, True)
+
+
+def _by_hand(effect: Effect) -> bool:
+    """Is the call's reference a person's word, which another one may correct?"""
+    counted = EffectReport.objects.of(effect.tenant_id).filter(effect=effect, counted=True)
+    last = counted.order_by("-ordinal").values_list("kind", "reference").first()
+    return effect.held != EffectState.FAILED and last == (ReportKind.VERDICT, effect.reference)
 
 
 def _arrives_until(effect: Effect) -> datetime | None:

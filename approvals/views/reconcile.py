@@ -111,8 +111,7 @@ def effect_verdict(request: TenantRequest, effect_id: UUID) -> HttpResponse:
         errors = _missing(reconcile_pages.effect(request.person, request.tenant, effect_id), typed)
         if errors:
             return _page(request, effect_id, status=422, typed=typed, errors=errors)
-        outcome, cause = OUTCOMES[typed["verdict"]]
-        effects.verdict(caller(request), effect_id, outcome, cause, typed["evidence"], typed["reference"], read=read)
+        _say(request, effect_id, typed, read)
     except LedgerError as error:
         if error.code == "reference-taken":
             taken = {"reference": f"{error.reason[:1].upper()}{error.reason[1:]}. {error.remedy}"}
@@ -124,6 +123,15 @@ def effect_verdict(request: TenantRequest, effect_id: UUID) -> HttpResponse:
     now = Effect.objects.of(request.tenant).select_related("target").get(pk=effect_id)
     messages.success(request, verdicts.judged(now, typed["verdict"]))
     return onward(request, f"{_address(request, effect_id)}?settled=1")
+
+
+def _say(request: TenantRequest, effect_id: UUID, typed: dict[str, str], read: Read) -> None:
+    """Record the word of this person: what happened, or that its reference is another."""
+    if typed["verdict"] == verdicts.REFERENCE:
+        effects.correct(caller(request), effect_id, typed["evidence"], typed["reference"], read=read)
+        return
+    outcome, cause = OUTCOMES[typed["verdict"]]
+    effects.verdict(caller(request), effect_id, outcome, cause, typed["evidence"], typed["reference"], read=read)
 
 
 def _read(request: TenantRequest, effect_id: UUID) -> Read | None:

@@ -58,6 +58,8 @@ def explain(view: RunView, ending: Reason | None = None, names: bool = True, own
 def _actor(view: RunView, owner: str) -> str:
     """Who or what can move it now."""
     status = view.head.status
+    if status in ENDED:
+        return "an operator" if any(_doubts(view)) else ""
     if status is Status.BLOCKED:
         taken = view.handoff is not None and view.handoff.state is HandoffState.ACCEPTED
         return (owner or "the person who took it") if taken else "an operator"
@@ -278,7 +280,20 @@ def _blocked(view: RunView, owner: str = "") -> str:
 def _ended(view: RunView, ending: Reason | None = None, names: bool = True) -> str:
     ended = at(view.head.ended_at or view.head.moved_at)
     because = f": {why(ending, names)}" if ending is not None else ""
-    return f"It {_ENDED[view.head.status]} at {ended}{because}; nothing more happens."
+    disputed, unknown = _doubts(view)
+    then = "nothing more happens"
+    if disputed:
+        then = f"it is disputed what became of {', '.join(disputed)}, and a person has to say which account holds"
+    elif unknown:
+        then = f"it isn't known what became of {', '.join(unknown)}, and {_found_out(view)}"
+    return f"It {_ENDED[view.head.status]} at {ended}{because}; {then}."
+
+
+def _doubts(view: RunView) -> tuple[list[str], list[str]]:
+    """The effects of which two accounts contradict each other, and those whose outcome isn't known."""
+    unknown = [effect for effect in view.effects if effect.state in {EffectState.UNKNOWN, EffectState.IN_FLIGHT}]
+    disputed = [effect for effect in view.effects if effect.disputed]
+    return [f"“{effect.name}”" for effect in disputed], [f"“{effect.name}”" for effect in unknown]
 
 
 _ENDED: Mapping[Status, str] = {

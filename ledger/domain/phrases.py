@@ -79,7 +79,7 @@ HANDOFFS: Mapping[str, str] = {
     "dispute:unresolved": "Two accounts of one call contradict each other: a person says which holds.",
     "deadline:unreconciled": "What a call did was still unknown when the time to find out was over.",
     "effect-differs": "The target has something under this key, but not what was asked for.",
-    "reconcile-gave-up": "The target could not say what happened in the time allowed.",
+    "reconcile-gave-up": "What a call did couldn’t be found out by asking: its target can’t be asked, or could not say in the time allowed.",
     "retry:no_keys": "The target knows no keys: only a person may have the call sent once more.",
     "retry:key_forgotten": "The target may have forgotten the key: only a person may have the call sent once more.",
     "retry:asked_and_refused": "Leave for another attempt was asked for and not given.",

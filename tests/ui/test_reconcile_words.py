@@ -57,7 +57,7 @@ def test_a_target_that_stays_silent_is_not_said_to_have_answered(world: World, c
     assert "Ask again now" in page(world, "effect", effect.pk)
     asked = send(world, effect, "effect_ask")
     assert "The target could not say, or did not answer" in asked and "The target answered" not in asked
-    assert "no reply" in asked
+    assert "no connection: nothing answers at its address" in asked
 
 
 def test_a_target_that_is_left_alone_for_now_is_not_said_to_have_been_asked(world: World, clock: Clock) -> None:

@@ -48,9 +48,10 @@ from ledger.domain.effects.proposals import (
     withdraw,
 )
 from ledger.domain.effects.settles import SettleSpec, check_spec, expire, lapse_effects, replayed, settle
-from ledger.domain.effects.verdicts import Judged, Read, check_read, check_reference, verdict
+from ledger.domain.effects.verdicts import CORRECTED, Judged, Read, check_read, check_reference, correct, verdict
 
 __all__ = [
+    "CORRECTED",
     "DONE",
     "INCURABLE",
     "MACHINE",
@@ -91,6 +92,7 @@ __all__ = [
     "check_read",
     "check_reference",
     "check_spec",
+    "correct",
     "disputes",
     "effect_key",
     "expire",

@@ -29,6 +29,7 @@ from ledger.domain.waits.closing import Withdraw
 if TYPE_CHECKING:
     from ledger.domain.views import RunView
 
+LONGEST_REFERENCE = 200
 VERDICTS = frozenset({FailCause.CONFIRMED_ABSENT, FailCause.REJECTED})
 
 
@@ -81,13 +82,8 @@ def verdict(
             "a verdict is committed, or failed as confirmed_absent or rejected",
             "Choose one of the three.",
         )
-    if len(judged.reference) > 200:
-        raise LedgerError(
-            "invalid",
-            "the reference has more than 200 characters",
-            "Send the target's own reference.",
-            field="reference",
-        )
+    if len(judged.reference) > LONGEST_REFERENCE:
+        raise _too_long()
     draft.body(judged.evidence)
     moved = _judge(draft, view, effect, judged, withdraw)
     said = Said(
@@ -115,6 +111,56 @@ def check_reference(reference: str, others: Sequence[EffectRow]) -> None:
             run=str(others[0].run_id),
             effect=str(others[0].id),
         )
+
+
+CORRECTED = "reference_corrected"
+"""The cause of a verdict that only gives another reference for what stays recorded as done."""
+
+
+def correct(draft: Draft, effect: EffectRow, judged: Judged) -> EffectRow:
+    """A person gives another reference for what a person settled as done: the outcome stays, and what was said before stays in the record.
+
+    Raises LedgerError `invalid` without another one, `wrong-state` where the reference isn't a person's word, or the outcome is open or disputed.
+    """
+    word = judged.last_word
+    if effect.state is not EffectState.COMMITTED or effect.disputed or effect.held == EffectState.FAILED:
+        raise LedgerError(
+            "wrong-state",
+            "only what is recorded as done, and isn't disputed, has a reference to correct",
+            "Read it again: say first what happened.",
+            state=str(effect.state),
+        )
+    if word is None or word.kind is not ReportKind.VERDICT or word.reference != effect.reference:
+        raise LedgerError(
+            "wrong-state",
+            "its reference was told by the target or by a worker, and no person's word replaces that",
+            "If it wasn't done, say so: it is disputed then, with your evidence.",
+        )
+    if not judged.reference or judged.reference == effect.reference:
+        raise LedgerError("invalid", "that is the reference it has", "Give the target's own one, as it is right.")
+    if len(judged.reference) > LONGEST_REFERENCE:
+        raise _too_long()
+    draft.body(judged.evidence)
+    moved = move(draft, effect, reference=judged.reference)
+    said = Said(
+        kind=ReportKind.VERDICT,
+        answer=str(effect.state),
+        attempt=effect.attempt,
+        cause=CORRECTED,
+        reference=judged.reference,
+        evidence=(judged.evidence.id, judged.evidence.commitment),
+    )
+    report(draft, effect, said, counted=True)
+    return moved
+
+
+def _too_long() -> LedgerError:
+    return LedgerError(
+        "invalid",
+        f"the reference has more than {LONGEST_REFERENCE} characters",
+        "Send the target's own reference.",
+        field="reference",
+    )
 
 
 def _check_over(draft: Draft, view: RunView, effect: EffectRow, judged: Judged) -> None:
@@ -171,6 +217,7 @@ def _resolved(draft: Draft, view: RunView, effect: EffectRow, judged: Judged, wi
         return reopened(draft, view, effect, reference=judged.reference or effect.reference)
     _check_over(draft, view, effect, judged)
     held = str(judged.outcome) if effect.state is EffectState.COMMITTED else ""
-    moved = move(draft, effect, disputed=False, held=held)
+    found = {"reference": judged.reference} if held == EffectState.COMMITTED and judged.reference else {}
+    moved = move(draft, effect, disputed=False, held=held, **found)
     settled(draft, view, moved, withdraw, by_person=True)
     return moved

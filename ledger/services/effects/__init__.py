@@ -24,7 +24,7 @@ from ledger.services.effects.reading import (
     read_now,
     report_parts,
 )
-from ledger.services.effects.reconciling import RECONCILER, Looked, begin_replay, lapse, look, verdict
+from ledger.services.effects.reconciling import RECONCILER, Looked, begin_replay, correct, lapse, look, verdict
 
 __all__ = [
     "RECONCILER",
@@ -36,6 +36,7 @@ __all__ = [
     "SettleAnswer",
     "accept",
     "begin_replay",
+    "correct",
     "due",
     "get",
     "lapse",

@@ -11,6 +11,7 @@ from django.conf import settings
 from ledger.domain import effects as rules
 from ledger.domain.canonical import canonical
 from ledger.domain.change import Change
+from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow, EffectState, Judged, Look, LookAnswer, Read
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Verb
@@ -160,6 +161,46 @@ def verdict(
     It is a word on what they had `read`, and on no later attempt or report. Raises LedgerError `agents-never-decide`, `forbidden`, `invalid` without
     evidence, `changed`, `reference-taken`, `wrong-state`.
     """
+    found, person_id = _checked(caller, evidence)
+
+    def rule(at: Seat) -> tuple[Change | None, EffectRow]:
+        draft = _spoken(caller, person_id, at, "effect.verdict", read)
+        if outcome is EffectState.COMMITTED:
+            rules.check_reference(reference, _others(at))
+        judged = Judged(outcome, new_body(found, at.view.now), cause, reference, words_of(at.view).get(effect_id))
+        effect = rules.verdict(draft, at.view, at.effect, judged, withdrawer(draft, at.view))
+        return draft.change(), effect
+
+    effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **_heard(effect_id, reference)), rule)
+    return effect
+
+
+@writes(
+    moves="A committed effect's reference; inserts a report with the person's evidence. The one before stays in the report that gave it.",
+    twice="The second is refused: `changed`, since the first is news to it.",
+    dies="The corrected reference stands; nothing waits for it.",
+)
+def correct(caller: Caller, effect_id: UUID, evidence: str, reference: str, *, read: Read) -> EffectRow:
+    """A person gives another reference for what a person had settled as done, and how they know. The outcome stays as it is.
+
+    Raises LedgerError `agents-never-decide`, `forbidden`, `invalid`, `changed`, `reference-taken`, `wrong-state`.
+    """
+    found, person_id = _checked(caller, evidence)
+
+    def rule(at: Seat) -> tuple[Change | None, EffectRow]:
+        draft = _spoken(caller, person_id, at, "effect.correct", read)
+        rules.check_reference(reference, _others(at))
+        last = words_of(at.view).get(effect_id)
+        judged = Judged(at.effect.state, new_body(found, at.view.now), "", reference, last)
+        effect = rules.correct(draft, at.effect, judged)
+        return draft.change(), effect
+
+    effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **_heard(effect_id, reference)), rule)
+    return effect
+
+
+def _checked(caller: Caller, evidence: str) -> tuple[bytes, UUID]:
+    """What a person says of how they know, canonical, and who they are. Raises LedgerError `agents-never-decide`, `invalid`."""
     if caller.person_id is None:
         raise LedgerError("agents-never-decide", "a verdict is a person's", "Sign in and decide on the Reconcile page.")
     text = evidence.strip()
@@ -167,23 +208,23 @@ def verdict(
         raise LedgerError("invalid", "a verdict needs evidence", "Say where you looked and what you found.")
     if len(text) > LONGEST_EVIDENCE:
         raise LedgerError("invalid", f"the evidence is longer than {LONGEST_EVIDENCE} characters", "Shorten it.")
-    person_id = caller.person_id
+    return canonical({"text": text}), caller.person_id
 
-    def rule(at: Seat) -> tuple[Change | None, EffectRow]:
-        if not permissions.can(person_id, Verb.OPERATE, WorkflowType(pk=at.view.head.workflow_id)):
-            raise LedgerError("forbidden", "you may not operate this workflow", "Ask an administrator for the right.")
-        rules.check_read(read, read_of(at.effect, at.view.extras["newest_report"]))
-        if outcome is EffectState.COMMITTED:
-            rules.check_reference(reference, [load(EffectRow, row) for row in at.view.extras["proven"] if row])
-        draft = run_draft(at.view, caller.actor, "effect.verdict", fresh_authority=True)
-        found = new_body(canonical({"text": text}), at.view.now)
-        judged = Judged(outcome, found, cause, reference, words_of(at.view).get(effect_id))
-        effect = rules.verdict(draft, at.view, at.effect, judged, withdrawer(draft, at.view))
-        return draft.change(), effect
 
-    parts = {**last_word(effect_id), **newest_report(effect_id), **_proven_by(reference, effect_id)}
-    effect, _ = writer.settle(lambda: seat(effect_id, caller.tenant_id, **parts), rule)
-    return effect
+def _spoken(caller: Caller, person_id: UUID, at: Seat, verb: str, read: Read) -> Draft:
+    """The draft of a person's word on an effect, once they may say it and have read what there is. Raises LedgerError `forbidden`, `changed`."""
+    if not permissions.can(person_id, Verb.OPERATE, WorkflowType(pk=at.view.head.workflow_id)):
+        raise LedgerError("forbidden", "you may not operate this workflow", "Ask an administrator for the right.")
+    rules.check_read(read, read_of(at.effect, at.view.extras["newest_report"]))
+    return run_draft(at.view, caller.actor, verb, fresh_authority=True)
+
+
+def _others(at: Seat) -> list[EffectRow]:
+    return [load(EffectRow, row) for row in at.view.extras["proven"] if row]
+
+
+def _heard(effect_id: UUID, reference: str) -> dict[str, Part]:
+    return {**last_word(effect_id), **newest_report(effect_id), **_proven_by(reference, effect_id)}
 
 
 def _proven_by(reference: str, effect_id: UUID) -> dict[str, Part]:
