@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from ledger.domain.phrases import GRANTS, words
+from ledger.domain.phrases import GRANTS, unseen, words
 
 LONGEST = 20
 """Characters of a foreign version that stand in a cell; a longer one is cut, with the whole of it on demand."""
@@ -58,7 +58,10 @@ def _code(check: Checked) -> Phrases:
         return Phrases(made, "no version takes it over")
     if check.answer == "changed":
         return Phrases(made, f"version {check.observed} doesn’t take it over, an older one may")
-    return Phrases(made, f"version {check.observed} takes it over")
+    newest = f"the newest, version {check.observed}"
+    return Phrases(
+        made, f"{newest}, goes on" if check.observed == check.recorded else f"{newest}, may go on with it too"
+    )
 
 
 def _deadline(check: Checked) -> Phrases:
@@ -123,7 +126,7 @@ def _target(check: Checked) -> Phrases:
         told = "another version, all that matters unchanged" if check.reason == "immaterial" else "unchanged"
         return Phrases(recorded, told, recorded_value, "" if check.observed == check.recorded else check.observed)
     if not check.observed:
-        return Phrases(recorded, words(check.reason) or "couldn’t be seen", recorded_value)
+        return Phrases(recorded, unseen(check.reason) or "couldn’t be seen", recorded_value)
     version, *fields = check.observed.split(" /")
     observed, observed_value = _version(version, "")
     named = f", moved: {', '.join(fields)}" if fields else ""

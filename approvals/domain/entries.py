@@ -214,11 +214,20 @@ def _reports(told: Told) -> Iterator[str]:
         kind, answer, why = (line.fields.get(name) or "" for name in ("kind", "answer", "cause"))
         if kind in {"lookup", "replay"} and why and why not in UNASKABLE:
             yield cause(why)
+        if answer == "absent" and _still_open(told):
+            yield "that settles nothing yet: it is asked again"
         elif kind == "late":
             yield f"late report “{words(answer)}”, kept as evidence"
         if line.fields.get("reference"):
             known = told.references.get(line.key)
             yield f"reference {known}" if known else "with the target’s own reference"
+
+
+def _still_open(told: Told) -> bool:
+    """Did a look-up only put off the next one?"""
+    moved = [line for line in told.of("effect") if not {"state", "disputed"} & set(line.fields)]
+    handed = any(told.of("handoff"))
+    return any("due_at" in line.fields for line in moved) and not handed
 
 
 def _lease(told: Told) -> Iterator[str]:

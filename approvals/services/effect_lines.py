@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from approvals.services import actors
 from approvals.services.pieces import Content, Fact, Item, bodies, content
 from approvals.templatetags.console import span
 from approvals.templatetags.console import visible_text as shown
-from ledger.domain.effects import CORRECTED, EffectState, ReportKind
+from ledger.domain.effects import CORRECTED, EffectState, LookAnswer, ReportKind
 from ledger.domain.phrases import words
 from ledger.domain.targets import replayed
 from ledger.models import Effect, EffectReport, Permit, Tenant, TransitionInstance
@@ -86,7 +86,12 @@ def lines(tenant: Tenant, effects: Sequence[Effect], *, may_see: bool) -> tuple[
 
     def line(effect: Effect) -> EffectLine:
         own = told[effect.pk]
-        reports, recorded = items(own, name, read), items(accounts(effect, own), name, read)
+        early = too_early(effect, own, permits[effect.pk])
+        reports = tuple(
+            replace(item, text=f"{item.text} · {EARLY}") if report.pk in early else item
+            for report, item in zip(own, items(own, name, read), strict=True)
+        )
+        recorded = items(accounts(effect, own), name, read)
         return _line(effect, permits[effect.pk], (reports, recorded), read)
 
     apart = told_apart(tenant, effects)
@@ -118,6 +123,21 @@ def _replaced(effect: Effect, alike: Sequence[Effect]) -> str:
 def settles(effect: Effect, report: EffectReport) -> bool:
     """Is this the report that a settled effect's outcome was taken from?"""
     return bool(report.counted) and effect.settled_at is not None and report.reported_at == effect.settled_at
+
+
+EARLY = "too early to count: the call could still arrive, or not show yet"
+
+
+def too_early(effect: Effect, reports: Sequence[EffectReport], permits: Sequence[Permit]) -> frozenset[UUID]:
+    """The reports that it wasn't there from before anybody could know that; they are followed by another, of the same words."""
+    shows = timedelta(seconds=effect.target.visibility_delay)
+    until = {permit.attempt: permit.answer_by + shows for permit in permits}
+    absent = (each for each in reports if each.kind == ReportKind.LOOKUP and each.answer == LookAnswer.ABSENT)
+    return frozenset(
+        each.pk
+        for each in absent
+        if each.attempt in until and each.reported_at < until[each.attempt] and not each.counted
+    )
 
 
 AGAINST = {

@@ -13,16 +13,18 @@ from django.http import Http404
 from django.urls import reverse
 
 from approvals.labels import CLOSED, SETTLED, closed
-from approvals.services import effect_lines, reconcile_pages, run_parts
+from approvals.services import effect_lines, reconcile_pages, run_parts, timelines
 from approvals.services.effect_lines import EffectLine
-from approvals.services.pieces import Content, Cursor, Fact, Page, bodies, content, counted
+from approvals.services.pieces import Content, Cursor, Fact, Item, Page, bodies, content, counted
 from approvals.services.run_lists import seen_by
 from approvals.services.run_parts import WakeLine
+from approvals.templatetags.console import absolute
 from approvals.templatetags.console import visible_text as shown
+from ledger.domain.authority import GrantState
 from ledger.domain.handoffs import OPEN_HANDOFFS, Outcome
 from ledger.domain.identity import Verb
 from ledger.domain.phrases import reason
-from ledger.models import Effect, Handoff, Tenant, User
+from ledger.models import Effect, Grant, Handoff, Tenant, User
 from ledger.services import permissions
 
 SHOWN = 50
@@ -76,6 +78,7 @@ class HandoffPage:
     escalated: datetime | None
     facts: tuple[Fact, ...]
     wake: WakeLine | None
+    claims: tuple[Item, ...]
     about: EffectLine | None
     done: tuple[EffectLine, ...]
     unknown: tuple[EffectLine, ...]
@@ -200,6 +203,7 @@ def handoff(user: User, tenant: Tenant, handoff_id: UUID) -> HandoffPage:
         state=found.state,
         escalated=found.escalated_at,
         facts=_facts(tenant, found),
+        claims=timelines.claims(tenant, found.run_id, found.opened_at) if found.reason in GIVEN_UP else (),
         wake=run_parts.wake(tenant, found.decision_id, names) if found.decision_id else None,
         about=next((line for line in effects if line.id == found.effect_id), None),
         done=tuple(line for line in effects if line.state == "committed" and not line.disputed),
@@ -210,7 +214,7 @@ def handoff(user: User, tenant: Tenant, handoff_id: UUID) -> HandoffPage:
         operates=operates,
         is_open=is_open,
         blocks=found.blocks_run,
-        outcomes=_closings(found, open_call) if is_open else (),
+        outcomes=_closings(found, open_call, _leave(tenant, found, effects)) if is_open else (),
         reconcile=open_call,
         note=content(note, may_see=payloads or operates),
         outcome=came_to(found),
@@ -218,6 +222,22 @@ def handoff(user: User, tenant: Tenant, handoff_id: UUID) -> HandoffPage:
         run_status=found.run.head.status,
         task=shown(found.run.task),
     )
+
+
+GIVEN_UP = frozenset({"poisoned", "no-progress"})
+"""Reasons that are about the workers who had the run."""
+
+
+def _leave(tenant: Tenant, handoff: Handoff, lines: Sequence[EffectLine]) -> str:
+    """Which calls a worker could make at once if the run were woken: people's leave for them is still live."""
+    names = {line.id: line.name for line in lines}
+    grants = Grant.objects.of(tenant).filter(run_id=handoff.run_id, state=GrantState.LIVE)
+    told = [
+        f"“{names[subject]}” until {absolute(use_by)}"
+        for subject, use_by in grants.order_by("use_by").values_list("subject_id", "use_by")[:3]
+        if subject in names
+    ]
+    return f" The approval of {' and of '.join(told)} still holds: that call may be made then." if told else ""
 
 
 WITHDRAWN = "no longer needed: what it was about is known"
@@ -280,8 +300,8 @@ def _keeps_open(handoff: Handoff, unknown: tuple[EffectLine, ...]) -> EffectLine
     return min(own, key=lambda line: line.disputed, default=None)
 
 
-def _closings(handoff: Handoff, open_call: EffectLine | None) -> tuple[Closing, ...]:
-    """Ways to close a handoff; none can be chosen while `open_call` keeps it open."""
+def _closings(handoff: Handoff, open_call: EffectLine | None, leave: str) -> tuple[Closing, ...]:
+    """Ways to close a handoff; none can be chosen while `open_call` keeps it open. `leave` says what waking it lets happen."""
     refused = ""
     if open_call is not None and open_call.disputed:
         refused = f"Not while it is disputed what became of “{open_call.name}”: say on its page which account holds."
@@ -290,7 +310,6 @@ def _closings(handoff: Handoff, open_call: EffectLine | None) -> tuple[Closing, 
     if not handoff.blocks_run:
         return (Closing(Outcome.WAKE, SETTLED.label, SETTLED.causes, refused),)
     causes = {Outcome.WAKE: _WITHOUT[handoff.reason]} if handoff.reason in _WITHOUT else {}
-    return tuple(
-        Closing(outcome, words.label, causes.get(Outcome(outcome), words.causes), refused)
-        for outcome, words in CLOSED.items()
-    )
+    told = {outcome: causes.get(Outcome(outcome), words.causes) for outcome, words in CLOSED.items()}
+    told[Outcome.WAKE] += leave
+    return tuple(Closing(outcome, words.label, told[outcome], refused) for outcome, words in CLOSED.items())

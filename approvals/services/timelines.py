@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -39,6 +39,17 @@ def of_run(
     found = list(rows.order_by("-seq")[: SHOWN + 1])
     more, found = len(found) > SHOWN, found[:SHOWN]
     return spaced(folded(items(tenant, found, effects))), found[-1].seq if more else None
+
+
+HOLDING = ("run.claim", "run.release", "lease.lapse", "effect.refuse")
+"""Verbs by which workers come to hold a run and cease to."""
+MOST_HOLDING = 8
+
+
+def claims(tenant: Tenant, run_id: UUID, until: datetime) -> tuple[Item, ...]:
+    """Who held a run last, up to a moment, and how they lost it; newest first."""
+    rows = JournalEntry.objects.of(tenant).filter(stream_id=run_id, kind="run", verb__in=HOLDING, at__lte=until)
+    return items(tenant, list(rows.order_by("-seq")[:MOST_HOLDING]), {})
 
 
 def folded(lines: Sequence[Item]) -> tuple[Item, ...]:

@@ -32,7 +32,8 @@ class Health(StrEnum):
 
 
 def health(view: RunView, *, intact: bool = True) -> Health | None:
-    """What is wrong with the run at the view's moment; nothing when all is well. Its record is `intact` unless it failed when it was checked last."""
+    """What is wrong with the run at the view's moment; nothing when all is well. Its record is
+    `intact` unless it failed when it was checked last."""
     if not intact:
         return Health.UNVERIFIED
     if view.head.status is Status.BLOCKED:

@@ -9,7 +9,7 @@ CHECKS: Mapping[str, str] = {
     "integrity": "Record intact",
     "identity": "Agent and principal active",
     "effects": "No outcome unknown",
-    "attempts": "Attempts left",
+    "attempts": "Attempts at this check",
     "code": "Code fits the state",
     "deadline": "Within its deadline",
     "policy": "Policy allows it",

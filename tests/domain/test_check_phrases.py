@@ -16,7 +16,11 @@ TABLE = {
     Check("integrity", P, "intact", DIGEST, DIGEST): ("digest of the last checkpoint", "recomputed, the same"),
     Check("integrity", F, "chain-broken", DIGEST): ("digest of the last checkpoint", "chain broken"),
     Check("attempts", P, "counted", "3", "1"): ("at most 3", "1 of 3"),
-    Check("code", P, "taken_over", "1", "2"): ("checkpoint of version 1", "version 2 takes it over"),
+    Check("code", P, "taken_over", "1", "2"): (
+        "checkpoint of version 1",
+        "the newest, version 2, may go on with it too",
+    ),
+    Check("code", P, "taken_over", "1", "1"): ("checkpoint of version 1", "the newest, version 1, goes on"),
     Check("code", F, "no_version_takes_over", "1", "2"): ("checkpoint of version 1", "no version takes it over"),
     Check("deadline", P, "none"): ("no deadline", "none to keep"),
     Check("deadline", P, "kept"): ("the deadline of its wait", "kept"),

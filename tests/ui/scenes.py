@@ -104,11 +104,11 @@ def named() -> str:
     return f"w{uuid4().hex[:10]}"
 
 
-def given_up(world: World, clock: Clock) -> Handoff:
-    """Three workers in a row were lost over the run before they committed anything: it is in people's hands, whatever its calls did."""
-    run_id = world.start_run()
+def given_up(world: World, clock: Clock, run_id: UUID | None = None) -> Handoff:
+    """Three workers in a row were lost over a run before they committed anything: it is in people's hands, whatever its calls did."""
+    run_id = run_id or world.start_run()
     for _ in range(3):
-        assert world.claim(seconds=1).run.id == run_id
+        assert world.claim("1", "2", seconds=1).run.id == run_id
         clock.shift(60)
         assert leases.lapse(run_id)
         if world.head(run_id).status != "blocked":

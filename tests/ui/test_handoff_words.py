@@ -9,10 +9,11 @@ import pytest
 from django.urls import reverse
 
 from approvals.services import run_parts
+from approvals.templatetags.console import absolute
 from ledger.domain.commits import Next, NextKind
 from ledger.domain.effects import LookAnswer, ProposalSpec, Settled, SettleSpec
 from ledger.engine import wakes
-from ledger.models import Handoff
+from ledger.models import Grant, Handoff
 from ledger.services import effects, identity
 from ledger.services.effects import Looked
 from tests.clock import Clock
@@ -20,6 +21,7 @@ from tests.documents import REQUEST
 from tests.engine.waking import commit, timer
 from tests.services.issuing import DONE, PAY, issuing, opened
 from tests.ui.asking import client_of
+from tests.ui.scenes import approved, given_up, lost
 from tests.world import World
 
 ADVANCE = ProposalSpec("advance", "wires.send", "wires", "", REQUEST)
@@ -88,7 +90,35 @@ def test_what_decided_it_is_shown_however_often_the_run_was_checked_since(
     send(world, handoff, outcome="wake", reason="it is back")
     assert wakes.run(handoff.run_id) == "resume"
     told = page(world, "handoff", handoff.pk)
-    assert "The decision behind it" in told and "No wake decided this" not in told
+    assert "The decision behind it" in told
+
+
+def test_a_run_that_its_workers_were_lost_over_says_who_had_it_and_when(world: World, clock: Clock) -> None:
+    handoff = given_up(world, clock)
+    told = page(world, "handoff", handoff.pk)
+    card = told.split("Who had it</h2>")[1].split("</section>")[0]
+    assert card.count("Claimed by worker") == 3 and card.count("Worker lost: its lease ran out") == 3
+    assert "in the log of its process" in card and "No wake decided this" not in told
+    assert "still holds" not in told, "nobody gave leave for anything"
+
+
+def test_waking_a_run_says_which_call_people_s_leave_still_lets_it_make(world: World, clock: Clock) -> None:
+    run_id = approved(world)
+    handoff = given_up(world, clock, run_id)
+    use_by = Grant.objects.of(world.tenant).get(run_id=run_id, state="live").use_by
+    told = page(world, "handoff", handoff.pk)
+    assert f"The approval of “pay” until {absolute(use_by)} still holds: that call may be made then." in told
+
+
+def test_who_had_a_run_is_told_only_where_that_is_what_it_is_about(world: World) -> None:
+    assert "Who had it" not in page(world, "handoff", inactive(world).pk)
+
+
+def test_a_call_that_could_not_be_found_out_is_not_said_to_have_been_asked_about(world: World, clock: Clock) -> None:
+    effect = lost(world, clock)
+    effects.look(effect.pk, Looked(LookAnswer.CANNOT_TELL, clock.now(), 1, cause="no-lookup"))
+    told = page(world, "handoff", Handoff.objects.of(world.tenant).get().pk)
+    assert "its target can’t be asked, or could not say" in told and "The target could not say" not in told
 
 
 def test_the_call_it_waits_for_is_the_one_that_its_button_opens(world: World, clock: Clock) -> None:

@@ -17,7 +17,7 @@ from tests.clock import Clock
 from tests.documents import LOOKUP, REPLAY
 from tests.engine.test_meetings import meeting_an_event
 from tests.ui.asking import address, client_of, receipt_of
-from tests.ui.scenes import answered, called, found_by, lost
+from tests.ui.scenes import answered, called, found_by, horizon_of, just_lost, lost
 from tests.world import World
 
 EVIDENCE = "Statement of 30 November, line 4."
@@ -77,6 +77,21 @@ def test_a_look_by_sending_the_same_again_is_not_said_to_be_by_key(world: World,
     told = page(world, "effect", effect.pk)
     assert "Looked up: it was done" in told and "by key" not in told
     assert "can be asked by sending the same again" in told
+
+
+def test_two_looks_that_found_the_same_say_which_of_them_counted(world: World, clock: Clock) -> None:
+    found_by(world, LOOKUP)
+    effect = just_lost(world, clock)
+    answered(effect, LookAnswer.ABSENT, clock.now())
+    for name, row in (("effect", effect.pk), ("run", effect.run_id)):
+        assert page(world, name, row).count("too early to count") >= 1, name
+    assert "that settles nothing yet: it is asked again" in page(world, "run", effect.run_id)
+    clock.shift((horizon_of(effect) - clock.now()).total_seconds() + 1)
+    answered(effect, LookAnswer.ABSENT, clock.now())
+    told = page(world, "effect", effect.pk).split('id="asked"')[1].split("</section>")[0]
+    assert told.count("Looked up: not there") == 2 and told.count("too early to count") == 1
+    timeline = page(world, "run", effect.run_id)
+    assert timeline.count("that settles nothing yet") == 1
 
 
 def test_what_a_target_does_not_promise_is_not_told_as_its_answer(world: World) -> None:
