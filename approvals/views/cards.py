@@ -18,7 +18,7 @@ from approvals.services.cards import Card
 from approvals.templatetags.console import absolute, short, span, visible_text, words
 from approvals.views import earlier, evidence, followups, lately, sources, targets
 from approvals.views.documents import argument_rows, diff, pretty
-from approvals.views.earlier import LEAVE
+from approvals.views.earlier import LEAVE, TARGET_CHANGED
 from ledger.domain.authority import Verdict
 from ledger.domain.effects import EffectState
 from ledger.domain.identity import Verb
@@ -291,7 +291,7 @@ def changes(card: Card) -> list[str]:
     told = between(before, card.revision) + moved(card)
     broke = card.broke.get(card.revision.number, "")
     if broke in LEAVE or earlier.set_up_since(card, before.opened_at):
-        why = LEAVE.get(broke, LEAVE["target-changed"])
+        why = earlier.void(card, broke if broke in LEAVE else TARGET_CHANGED, before.opened_at)
         told.insert(0, f"{why[:1].upper()}{why[1:]}.")
     if told:
         return told

@@ -17,6 +17,7 @@ from ledger.domain.authority import GrantState
 from ledger.domain.effects import EffectState, WithdrawCause
 from ledger.domain.phrases import GRANTS
 
+TARGET_CHANGED = "target-changed"
 LEAVE = {code: GRANTS[code] for code in ("expired", "target-changed", "votes-lost", "request-missing")}
 """What a wake found wrong with leave that no comparison of two askings shows."""
 
@@ -143,9 +144,9 @@ def _done(before: Earlier) -> str:
 
 def _reasons(card: Card, before: Earlier) -> list[str]:
     broke = card.broke.get(card.revision.number, "") if before.request.pk == card.request.pk else ""
-    told = [LEAVE[broke]] if broke in LEAVE else []
+    told = [void(card, broke, before.revision.opened_at)] if broke in LEAVE else []
     if not told and before.effect.target_id == card.effect.target_id and set_up_since(card, before.revision.opened_at):
-        told = [LEAVE["target-changed"]]
+        told = [void(card, TARGET_CHANGED, before.revision.opened_at)]
     if before.seen is not None and card.proposed is not None and before.seen.version != card.proposed.version:
         told.append(f"{thing(card.effect.resource)} changed since")
     if bytes(before.revision.requirement_digest) != bytes(card.revision.requirement_digest):
@@ -160,6 +161,15 @@ def _reasons(card: Card, before: Earlier) -> list[str]:
 def set_up_since(card: Card, at: datetime) -> bool:
     """Has the card's target been set up otherwise since, in what leave for it rests on?"""
     return card.effect.target.guaranteed_at > at
+
+
+def void(card: Card, why: str, at: datetime) -> str:
+    """Why leave of that time no longer holds: of a target that is set up otherwise since also from where to where it went, where it did."""
+    target = card.effect.target
+    if why != TARGET_CHANGED or not target.former_url or not set_up_since(card, at):
+        return LEAVE[why]
+    name, former, present = (visible_text(text) for text in (target.name, target.former_url, target.base_url))
+    return f"{LEAVE[why]} ({name} was at {former} and is at {present} now)"
 
 
 def _reason(before: Earlier) -> str:

@@ -11,10 +11,10 @@ from ledger.models.base import Record, record_id, within
 
 class Target(Record):
     """A system outside, with what it guarantees. Times are in seconds. `guaranteed_at` is since when it has the address and the guarantees that
-    people's leave rests on."""
+    people's leave rests on; `former_url` is the address before, where that is what changed then."""
 
     RECORD = "target"
-    COMMITTED = frozenset({"base_url", "lookup", "observe", "material"})
+    COMMITTED = frozenset({"base_url", "former_url", "lookup", "observe", "material"})
 
     id = record_id()
     name = models.CharField(max_length=80)
@@ -30,6 +30,7 @@ class Target(Record):
     lookup = models.JSONField(null=True)
     observe = models.JSONField(null=True)
     material = models.JSONField(default=list)
+    former_url = models.CharField(max_length=300, blank=True, default="", db_default="")
     guaranteed_at = models.DateTimeField()
     created_at = models.DateTimeField()
 

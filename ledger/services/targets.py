@@ -33,8 +33,10 @@ def register(caller: Caller, spec: TargetSpec) -> TargetRow:
             draft.insert("target", id=draft.mint(), created_at=draft.at, guaranteed_at=draft.at, **values)
         elif changed := _changed(known, values):
             _check_open(caller.tenant_id, known, changed)
-            since = draft.at if set(changed) & set(rules.APPROVED_ON) else known.guaranteed_at
-            draft.move("target", known.id, {"base_url": known.base_url}, guaranteed_at=since, **values)
+            if set(changed) & set(rules.APPROVED_ON):
+                former = known.base_url if "base_url" in changed else ""
+                values |= {"guaranteed_at": draft.at, "former_url": former}
+            draft.move("target", known.id, {"base_url": known.base_url}, **values)
     registered = _named(caller.tenant_id, spec.name)
     if registered is None:
         raise LedgerError("not-found", "the target is gone", "Register it again.")

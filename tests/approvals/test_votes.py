@@ -97,7 +97,11 @@ def test_the_card_says_what_changed_when_a_vote_was_taken_back(world: World) -> 
     set_up_otherwise(world)
     withdraw_vote(world.alice, ask.request_id, 2)
     told = card(world, ask)
-    assert "The target is set up otherwise now." in told and "Nothing of it changed" not in told
+    assert (
+        "The target is set up otherwise now (payments was at http://127.0.0.1:9 and is at http://127.0.0.1:8 now)."
+        in told
+        and "Nothing of it changed" not in told
+    )
     assert "carried over;" not in told and "other approvals were carried over" not in told
 
 

@@ -44,6 +44,18 @@ def test_a_new_revision_says_what_was_approved_why_it_is_void_and_what_differs(s
     assert "status" not in told, "only what differs"
 
 
+def test_a_target_that_moved_says_from_where_to_where(story: Story, world: World) -> None:
+    story.ask()
+    story.approve()
+    before, now = f"http://{story.service.host}", f"http://{story.service.host}/"
+    story.register_target(base_url=now)
+    assert story.wake() == "ask_again"
+    moved = f"the target is set up otherwise now (payments was at {before} and is at {now} now)"
+    assert moved in top(story.card(world.bob))
+    story.register_target(base_url=now, first_result_replayed=True)
+    assert "was at" not in top(story.card(world.bob)), "that is no longer what changed last"
+
+
 @pytest.mark.parametrize("why", TRUE)
 def test_what_voided_an_approval_is_told_with_its_own_reason(
     story: Story, world: World, clock: Clock, why: str

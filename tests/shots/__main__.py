@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
 
 def _staged(clock: Any, shop: Any) -> list[Shot]:
     """Make the tenants with what happened in them."""
-    from tests.shots import catalogue, scenes
+    from tests.shots import catalogue, hostile, scenes
     from tests.shots.house import House
 
     clock.set(-48 * scenes.HOUR)
@@ -61,7 +61,7 @@ def _staged(clock: Any, shop: Any) -> list[Shot]:
     scenes.told(story)
     clock.set(-6 * scenes.HOUR)
     worst = scenes.Story(House("hostile", "W" * 80, shop.url, agent="agent-" + "w" * 70), shop, clock)
-    scenes.hostile(worst)
+    hostile.hostile(worst)
     clock.set(0)
     nothing = House("quiet", "Quiet Bay", shop.url)
     return [*catalogue.plain(), *catalogue.empty(nothing), *catalogue.full(story), *catalogue.hostile(worst)]

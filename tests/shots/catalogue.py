@@ -46,6 +46,8 @@ def _lists(story: Story) -> Iterator[Shot]:
     at = _addresses(house)
     yield Shot("inbox", "full", at("inbox"), house.ivo)
     yield Shot("inbox", "queues", at("inbox"), house.mara)
+    yield Shot("inbox", "stalled", at("inbox") + "?show=stalled", house.noor)
+    yield Shot("inbox", "operator", at("inbox"), house.noor)
     yield Shot("inbox", "approvals", at("inbox") + "?show=approvals", house.mara)
     yield Shot("inbox", "keys", at("inbox"), house.ivo, acts.keys)
     yield Shot("inbox", "account", at("inbox"), house.ivo, acts.account)
@@ -102,6 +104,7 @@ def _runs(story: Story) -> Iterator[Shot]:
     for state in (
         "running",
         "ready",
+        "unclaimed",
         "silent",
         "pending",
         "moved",
@@ -118,6 +121,9 @@ def _runs(story: Story) -> Iterator[Shot]:
     yield Shot("run", "onlooker", at("run", runs["unknown"]), house.dora)
 
 
+_CALLS = (("unknown", "pay"), ("wire", "wire"), ("blocked", "pay"), ("doubted", "pay"), ("cancelled", "pay"))
+
+
 def _calls(story: Story) -> Iterator[Shot]:
     """Calls to reconcile, and handoffs."""
     house, runs = story.house, story.runs
@@ -129,13 +135,14 @@ def _calls(story: Story) -> Iterator[Shot]:
     def handoff(name: str) -> str:
         return at("handoff", house.handoff(runs[name]).pk)
 
-    for state, call in (("unknown", "pay"), ("wire", "wire"), ("blocked", "pay"), ("cancelled", "pay")):
+    for state, call in _CALLS:
         yield Shot("effect", state, effect(state, call), house.noor)
     yield Shot("effect", "onlooker", effect("unknown"), house.dora)
     yield Shot("effect", "error", effect("unknown"), house.noor, acts.empty_handed("Record the verdict"))
     yield Shot("effect", "settling", effect("unknown"), house.noor, held("**/verdict/", acts.settled))
     yield Shot("effect", "409", effect("unknown"), house.noor, acts.asked_meanwhile(story, "unknown"))
     yield Shot("handoff", "open", handoff("blocked"), house.noor)
+    yield Shot("handoff", "given-up", handoff("given-up"), house.noor)
     yield Shot("handoff", "closed", handoff("cancelled"), house.noor)
     yield Shot("handoff", "onlooker", handoff("blocked"), house.dora)
     yield Shot("handoff", "mine", handoff("settled"), house.noor)

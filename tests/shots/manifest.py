@@ -11,7 +11,7 @@ PAGES: dict[str, States] = {
     "sign-in": {"empty": ("empty",), "error": ("error",), "hostile": ("hostile",)},
     "inbox": {
         "empty": ("empty",),
-        "full": ("full", "queues", "approvals", "newer", "keys", "account"),
+        "full": ("full", "queues", "operator", "stalled", "approvals", "newer", "keys", "account"),
         "error": ("error",),
         "hostile": ("hostile",),
         "loading": ("loading",),
@@ -45,6 +45,7 @@ PAGES: dict[str, States] = {
         "full": (
             "running",
             "ready",
+            "unclaimed",
             "silent",
             "pending",
             "moved",
@@ -68,7 +69,7 @@ PAGES: dict[str, States] = {
         "loading": ("loading",),
     },
     "effect": {
-        "full": ("unknown", "wire", "blocked", "cancelled", "onlooker"),
+        "full": ("unknown", "wire", "blocked", "doubted", "cancelled", "onlooker"),
         "error": ("error", "409"),
         "hostile": ("hostile",),
         "loading": ("settling",),
@@ -81,7 +82,7 @@ PAGES: dict[str, States] = {
         "loading": ("loading",),
     },
     "handoff": {
-        "full": ("open", "mine", "taken", "closed", "onlooker"),
+        "full": ("open", "given-up", "mine", "taken", "closed", "onlooker"),
         "error": ("error",),
         "hostile": ("hostile",),
         "loading": ("closing",),

@@ -56,12 +56,15 @@ def told(story: Story) -> None:
         _moved,
         _wire,
         _unknown,
+        _doubted,
+        _given_up,
         _events,
         _inbox,
         _given,
         _silent,
         _running,
         _ready,
+        _unclaimed,
     ):
         act(story)
     story.clock.set(0)
@@ -263,6 +266,34 @@ def _unknown(story: Story) -> None:
     story.runs["unknown"] = run_id
 
 
+def _doubted(story: Story) -> None:
+    """The target says that it was done, and a person that it was not."""
+    house = story.house
+    story.at(1.9)
+    run_id = _lost(story, "Refund order A-20474 for Tomas Lind", "A-20474", 2_990, "Tomas Lind")
+    _look(story, run_id, LookAnswer.APPLIED, reference="re_7731")
+    effect, story.runs["doubted"] = house.effect(run_id), run_id
+    found = "The bank’s list of 30 November has no such line."
+    read = effects.read_now(effect.pk)
+    effects.verdict(house.person(house.noor), effect.pk, EffectState.FAILED, "confirmed_absent", found, read=read)
+
+
+def _given_up(story: Story) -> None:
+    """Three workers were lost over it, and its approval still holds."""
+    house = story.house
+    story.at(1.8)
+    _order(story, "A-20476", 500)
+    run_id = house.ask("Refund order A-20476 for Eva Sand", state("A-20476", 500, "Eva Sand"))
+    house.decide(run_id, house.mara, "approve")
+    for worker in ("harbour-1", "harbour-2", "harbour-1"):
+        if house.head(run_id).status == "waking":
+            house.wake(run_id)
+        house.claim(run_id, worker, "7", seconds=15)
+        story.later(1)
+        assert leases.lapse(run_id)
+    story.runs["given-up"] = run_id
+
+
 def _events(story: Story) -> None:
     """Waits for an event or a time."""
     house = story.house
@@ -340,28 +371,11 @@ def _ready(story: Story) -> None:
     story.runs["ready"] = story.house.start("Refund order A-20498 for Ada Silva", state("A-20498", 1_100, "Ada Silva"))
 
 
-def hostile(story: Story) -> None:
-    """The same pages with the worst text that outsiders can send."""
-    house = story.house
-    story.shop.put("H-1", **{"order": "H-1", "note": WORST, "W" * 60: "x" * 400, "total_minor": 2**53 - 1})
-    wanted = {**state("H-1", 4_200, WORST, WORST), "W" * 60: {"deep": [WORST, {"deeper": WORST}]}}
-    story.at(3)
-    run_id = house.ask(WORST, wanted, **{"text": WORST * 12, "W" * 40: WORST[:200]})
-    story.runs["pending"] = run_id
-    story.at(2.5)
-    lost = house.ask(f"{WORST} 2", wanted)
-    story.later(1)
-    house.decide(lost, house.mara, "approve", WORST)
-    house.wake(lost)
-    packet = house.claim(lost, "w" * 80, "7")
-    effects.permit(house.caller, house.effect(lost).pk, packet.fence)
-    story.later(2)
-    leases.lapse(lost)
-    evidence = ('{"answer":"' + "<script>alert(2)</script>" * 40 + '"}').encode()
-    _look(story, lost, LookAnswer.DIFFERS, cause="amount", reference="r" * 120, evidence=evidence)
-    story.runs["blocked"] = lost
-    story.at(0.01)
-    story.clock.set(0)
+def _unclaimed(story: Story) -> None:
+    """Cleared half an hour ago, and no worker has come."""
+    story.at(0.5)
+    wanted = state("A-20499", 3_300, "Rosa Blum")
+    story.runs["unclaimed"] = story.house.start("Refund order A-20499 for Rosa Blum", wanted)
 
 
 def asked(effect_id: UUID) -> None:
