@@ -43,7 +43,7 @@ class Crowd:
         load(made["timed"], 1_200, first=20_001, shift=lambda number: -AGO / 2)
         load(made["running"], 1_200, first=30_001)
         self.waking = load(made["waking"], 1_200, first=40_001, shift=lambda number: -AGO)
-        load(made["ready"], 1_200, first=50_001)
+        load(made["ready"], 1_200, first=50_001, shift=lambda number: -timedelta(milliseconds=number))
         for number in range(KEPT):
             events.receive(self.caller, EventSpec("/shop", uuid4().hex, EVENT_TYPE, f"nobody-{number}"))
         with connection.cursor() as cursor:

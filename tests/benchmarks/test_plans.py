@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from approvals.services import (
     requests,
     run_lists,
     run_pages,
+    stalled_runs,
     waiting,
 )
 from approvals.services.run_lists import Filter
@@ -181,6 +183,33 @@ def test_what_is_counted_is_counted_up_to_a_thousand(crowd: Crowd, name: str) ->
     large = large_tables()
     visited = [scan for sent in reading(lambda: COUNTING[name](crowd)) for scan in scans(sent, generic=False)]
     assert max(scan.visited for scan in visited if scan.table in large) <= COUNTED
+
+
+STALLED: dict[str, Act] = {
+    "stalled runs": lambda crowd: waiting.page_for(crowd.person, crowd.tenant, waiting.STALLED),
+    "badge of unclaimed runs": lambda crowd: (
+        stalled_runs.unclaimed_for(crowd.person, crowd.tenant).order_by()[: MOST + 1].count()
+    ),
+    "badge of runs that don't verify": lambda crowd: (
+        stalled_runs.unverified_for(crowd.person, crowd.tenant).order_by()[: MOST + 1].count()
+    ),
+    "badge of handoffs apart": lambda crowd: (
+        handoff_pages.apart_for(crowd.person, crowd.tenant).order_by()[: MOST + 1].count()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STALLED)
+def test_runs_that_stand_still_are_counted_up_to_a_thousand_and_read_by_the_page(
+    crowd: Crowd, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stalled_runs, "UNCLAIMED_AFTER", timedelta(0))
+    assert stalled_runs.unclaimed_for(crowd.person, crowd.tenant).count() > MOST
+    large = large_tables()
+    found = [scan for sent in reading(lambda: STALLED[name](crowd)) for scan in scans(sent, generic=False)]
+    visited = [scan for scan in found if scan.table in large]
+    assert max((scan.visited for scan in visited), default=0) <= COUNTED
+    assert not [scan for scan in visited if scan.table == "ledger_run_head" and scan.whole]
 
 
 @pytest.mark.parametrize("name", SEARCHES)
