@@ -11,7 +11,6 @@ from django.conf import settings
 from ledger.domain import effects as rules
 from ledger.domain.canonical import canonical
 from ledger.domain.change import Change
-from ledger.domain.drafts import Draft
 from ledger.domain.effects import EffectRow, EffectState, Judged, Look, LookAnswer, Read
 from ledger.domain.errors import LedgerError
 from ledger.domain.identity import Caller, Verb
@@ -164,7 +163,8 @@ def verdict(
     found, person_id = _checked(caller, evidence)
 
     def rule(at: Seat) -> tuple[Change | None, EffectRow]:
-        draft = _spoken(caller, person_id, at, "effect.verdict", read)
+        _check_may_say(person_id, at, read)
+        draft = run_draft(at.view, caller.actor, "effect.verdict", fresh_authority=True)
         if outcome is EffectState.COMMITTED:
             rules.check_reference(reference, _others(at))
         judged = Judged(outcome, new_body(found, at.view.now), cause, reference, words_of(at.view).get(effect_id))
@@ -188,7 +188,8 @@ def correct(caller: Caller, effect_id: UUID, evidence: str, reference: str, *, r
     found, person_id = _checked(caller, evidence)
 
     def rule(at: Seat) -> tuple[Change | None, EffectRow]:
-        draft = _spoken(caller, person_id, at, "effect.correct", read)
+        _check_may_say(person_id, at, read)
+        draft = run_draft(at.view, caller.actor, "effect.correct", fresh_authority=True)
         rules.check_reference(reference, _others(at))
         last = words_of(at.view).get(effect_id)
         judged = Judged(at.effect.state, new_body(found, at.view.now), "", reference, last)
@@ -211,12 +212,11 @@ def _checked(caller: Caller, evidence: str) -> tuple[bytes, UUID]:
     return canonical({"text": text}), caller.person_id
 
 
-def _spoken(caller: Caller, person_id: UUID, at: Seat, verb: str, read: Read) -> Draft:
-    """The draft of a person's word on an effect, once they may say it and have read what there is. Raises LedgerError `forbidden`, `changed`."""
+def _check_may_say(person_id: UUID, at: Seat, read: Read) -> None:
+    """A person's word on an effect is for who operates its workflow and has read what there is. Raises LedgerError `forbidden`, `changed`."""
     if not permissions.can(person_id, Verb.OPERATE, WorkflowType(pk=at.view.head.workflow_id)):
         raise LedgerError("forbidden", "you may not operate this workflow", "Ask an administrator for the right.")
     rules.check_read(read, read_of(at.effect, at.view.extras["newest_report"]))
-    return run_draft(at.view, caller.actor, verb, fresh_authority=True)
 
 
 def _others(at: Seat) -> list[EffectRow]:
