@@ -25,6 +25,8 @@ SIZES = (1024, 4096)
 PLACES = ("in-process", "http")
 COUNTS = {1024: (1, 4, 8), 4096: (1, 4, 8)}
 SLICES = 3
+IN_USE = 300
+"""Runs of each kind that are there from the beginning."""
 COUNTED = 4
 """Acts whose statements are counted: the most of all but the first, which may note a key's use or send a hint."""
 
@@ -77,15 +79,19 @@ class Rates:
                 yield self._one(rate, clients, port if rate.place == "http" else 0, pid)
 
     def _prepare(self, sizes: Sequence[int]) -> None:
-        """Make every golden run before anything is loaded; the one that is ready last, since whoever claims would take it."""
+        """Make every golden run before anything is loaded; the one that is ready last, since whoever claims would take it. Some of all others are
+        there from the beginning: plans that were made for empty tables are of no use in a database that is in use, which has replaced them."""
         for size in sizes:
             scene = self.scenes[size] = Scene()
             for name in sorted(GOLDEN, key=lambda each: each == "ready"):
                 self.golden[name, size] = golden(GOLDEN[name](scene, size))
+        for (name, size), _ in list(self.golden.items()):
+            if name != "ready":
+                self.items(name, size, IN_USE)
 
-    def items(self, verb: Verb, size: int, count: int) -> list[Item]:
-        """So many fresh runs, as of now."""
-        made = self.golden[verb.golden, size]
+    def items(self, name: str, size: int, count: int) -> list[Item]:
+        """So many fresh runs, copies of the golden one of this name, as of now."""
+        made = self.golden[name, size]
         since = facts.read().now - made.entries[-1]["at"]
         copies = load(made, count, first=self.word, shift=lambda number: since)
         self.word += count
@@ -95,7 +101,7 @@ class Rates:
     def _one(self, rate: Rate, clients: Clients, port: int, pid: int) -> Figure:
         verb = VERBS[rate.verb]
         each = 1 if verb.one_run else int(self.seconds * verb.most / rate.clients) + COUNTED
-        items = self.items(verb, rate.size, each * rate.clients + COUNTED)
+        items = self.items(verb.golden, rate.size, each * rate.clients + COUNTED)
         trips = self._trips(rate, verb, items[-COUNTED:])
         seat = self.scenes[rate.size].seat
         clients.prepare(

@@ -1,85 +1,94 @@
-"""Our own documents as pages. A subset of Markdown: headings, paragraphs, lists, tables, fenced code; in a line code, strong and links.
+"""Our own documents as pages: markdown-it renders them, in the console's pieces, and lets no HTML through.
 
-Not for texts of agents or people, which are shown as they are."""
+Not for texts of agents or people, which are shown as they are.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
 
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import slugify
-
-_SPAN = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\(([^)]+)\)")
-_FENCE = re.compile(r"```(\w*)\n(.*?)\n```", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """One block: `kind` is h1, h2, h3, p, ul, table or code; `lines` are its text, its items or, of a table, its rows' cells."""
-
-    kind: str
-    text: str = ""
-    lines: list[str] = field(default_factory=list)
-    rows: list[list[str]] = field(default_factory=list)
-
-    @property
-    def anchor(self) -> str:
-        """The id of a heading."""
-        return slugify(self.text)
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 
-def blocks(text: str) -> list[Block]:
-    """A document's blocks in order."""
-    found: list[Block] = []
-    at = 0
-    for fence in _FENCE.finditer(text):
-        found += _plain(text[at : fence.start()])
-        found.append(Block("code", fence[2]))
-        at = fence.end()
-    return [*found, *_plain(text[at:])]
+class Heading(NamedTuple):
+    """A heading's text, and the id that leads to it."""
+
+    text: str
+    anchor: str
+
+
+class Page(NamedTuple):
+    """A document: its title, its parts in order, and all below the title as HTML."""
+
+    title: str
+    heads: list[Heading]
+    body: SafeString
+
+
+_READER: Final = MarkdownIt("commonmark", {"html": False}).enable("table")
+_ATTRIBUTES: Final = {
+    "table_open": ("class", "table"),
+    "th_open": ("scope", "col"),
+    "bullet_list_open": ("class", "stack stack-2"),
+}
+"""What the console's tables and lists have."""
+
+
+def _pieces(tokens: Sequence[Token]) -> Iterator[Token]:
+    """The same document in the console's pieces: tables and code in boxes of their own."""
+    for token in tokens:
+        if token.type in _ATTRIBUTES:
+            token.attrSet(*_ATTRIBUTES[token.type])
+        if token.type == "inline":
+            token.children = list(_links(token.children or []))
+        if token.type == "fence":
+            yield _html(format_html('<div class="bounded"><pre>{}</pre></div>\n', token.content.rstrip("\n")))
+            continue
+        if token.type == "table_open":
+            yield _html('<div class="table-wrap">')
+        yield token
+        if token.type == "table_close":
+            yield _html("</div>")
+
+
+def _links(tokens: Sequence[Token]) -> Iterator[Token]:
+    """A line, in which a document beside this one in the repository is named: nobody serves it."""
+    beside = ""
+    for token in tokens:
+        address = str(token.attrs.get("href", ""))
+        if token.type == "link_open" and address.endswith(".md"):
+            beside = address
+        elif token.type == "link_close" and beside:
+            yield _html(format_html(" (<code>docs/{}</code>)", beside))
+            beside = ""
+        else:
+            yield token
+
+
+def _html(content: str) -> Token:
+    return Token("html_block", "", 0, content=content)
+
+
+def page(text: str) -> Page:
+    """A document that begins with its title."""
+    tokens = list(_pieces(_READER.parse(text)))
+    heads = []
+    for opened, inside in pairwise(tokens):
+        if opened.type == "heading_open":
+            head = Heading(inside.content, slugify(inside.content))
+            opened.attrSet("id", head.anchor)
+            heads += [head] if opened.tag == "h2" else []
+    body = _READER.renderer.render(tokens[3:], _READER.options, {})
+    return Page(tokens[1].content, heads, SafeString(body))  # our own text, without HTML
 
 
 def line(text: str) -> SafeString:
     """A line with its code, strong words and links; all else is escaped."""
-    parts: list[SafeString] = []
-    at = 0
-    for span in _SPAN.finditer(text):
-        parts += [format_html("{}", text[at : span.start()]), _span(span)]
-        at = span.end()
-    return format_html_join("", "{}", ((part,) for part in [*parts, format_html("{}", text[at:])]))
-
-
-def _span(span: re.Match[str]) -> SafeString:
-    code, strong, label, address = span.groups()
-    if code:
-        return format_html("<code>{}</code>", code)
-    if strong:
-        return format_html("<strong>{}</strong>", line(strong))
-    if address.endswith(".md"):  # a document beside this one in the repository: nobody serves it
-        return format_html("{} (<code>docs/{}</code>)", line(label), address)
-    return format_html('<a href="{}">{}</a>', address, line(label))
-
-
-def _plain(text: str) -> Iterator[Block]:
-    for blank, group in groupby(text.split("\n"), key=lambda each: not each.strip()):
-        if not blank:
-            yield from _paragraph(list(group))
-
-
-def _paragraph(lines: list[str]) -> Iterator[Block]:
-    first = lines[0]
-    if heading := re.match(r"(#{1,3}) (.*)", first):
-        yield Block(f"h{len(heading[1])}", heading[2])
-        if lines[1:]:
-            yield from _paragraph(lines[1:])
-    elif first.startswith("|"):
-        rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", each)[1:-1]] for each in lines]
-        yield Block("table", lines=rows[0], rows=rows[2:])
-    elif first.startswith("- "):
-        yield Block("ul", lines=[" ".join(item.split()) for item in re.split(r"(?m)^- ", "\n".join(lines))[1:]])
-    else:
-        yield Block("p", " ".join(each.strip() for each in lines))
+    html = _READER.renderer.render(list(_pieces(_READER.parseInline(text))), _READER.options, {})
+    return SafeString(html)  # HTML in it is escaped

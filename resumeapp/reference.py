@@ -59,9 +59,7 @@ class OwnPage(DocsBase):
 def conventions(request: HttpRequest) -> HttpResponse:
     """docs/api.md as a page: conventions, the calls of an agent that pays, and every refusal."""
     text = (settings.BASE_DIR / "docs" / "api.md").read_text()
-    blocks = prose.blocks(text)
-    heads = [block for block in blocks if block.kind == "h2"]
-    return render(request, "api/conventions.html", {"title": blocks[0], "blocks": blocks[1:], "heads": heads})
+    return render(request, "api/conventions.html", {"page": prose.page(text)})
 
 
 def _calls(document: dict[str, Any]) -> list[dict[str, Any]]:
