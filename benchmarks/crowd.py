@@ -38,7 +38,7 @@ FEWEST = 200
 SWEEPS = 5
 LEASE = 1
 """Seconds for which a worker that is about to die has a run."""
-DEATHS, LIVES = 3, 10
+DEATHS, LIVES = 10, 3
 """Runs whose workers die, and how often each is claimed: nobody may have it once more."""
 
 

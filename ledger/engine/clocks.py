@@ -9,8 +9,10 @@ from __future__ import annotations
 import time
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 import structlog
+from django.db import connection
 
 from ledger.domain.errors import LedgerError
 from ledger.services import facts, leases, wakes
@@ -34,6 +36,10 @@ class Watch:
         last, self._last = self._last, (now, here)
         return None if last is None else now - last[0] - timedelta(seconds=here - last[1])
 
+    def forget(self) -> None:
+        """The next look is as the first: what had to be mended after this one wasn't, or not all of it."""
+        self._last = None
+
 
 @writes(
     moves="Where the clock has jumped, and at a process's first look: what `leases.shorten` and `wakes.hurry` move.",
@@ -47,9 +53,24 @@ def look(watch: Watch, limit: int) -> None:
         if abs(jump) <= SUDDEN:
             return
         _log.error("clock_jumped", seconds=round(jump.total_seconds()))
-    leases.shorten()
-    for run_id in wakes.far(limit):
-        try:
-            wakes.hurry(run_id)
-        except LedgerError as refusal:
-            _log.warning("sweep_item_refused", what="clock", item=str(run_id), code=refusal.code)
+    try:
+        leases.shorten()
+        late = wakes.far(limit)
+    except Exception:
+        watch.forget()
+        raise
+    if len(late) == limit:
+        watch.forget()
+    for run_id in late:
+        _hurry(run_id)
+
+
+def _hurry(run_id: UUID) -> None:
+    """Whatever one row raises, the others have their turn, and so has the sweep after them."""
+    try:
+        wakes.hurry(run_id)
+    except LedgerError as refusal:
+        _log.warning("sweep_item_refused", what="clock", item=str(run_id), code=refusal.code)
+    except Exception as fault:
+        _log.error("sweep_item_failed", what="clock", item=str(run_id), error=type(fault).__name__)
+        connection.close_if_unusable_or_obsolete()

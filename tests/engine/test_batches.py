@@ -94,6 +94,7 @@ def test_one_that_can_t_be_decided_stops_none_of_the_others(world: World, clock:
     key = poisoned if connection.vendor == "postgresql" else poisoned.hex
     run_sql("UPDATE ledger_wake SET reasons = %s WHERE run_id = %s", "5", key)
     assert wakes.run_each([poisoned, *sound]) == []
+    run_sql("UPDATE ledger_wake SET reasons = %s WHERE run_id = %s", "[]", key)
     assert statuses(world, sound) == {"ready"}
     left = Wake.objects.of(world.tenant).get(run_id=poisoned)
     assert (left.state, left.attempt) == ("checking", 1), "what failed was an attempt, and comes round after its time"

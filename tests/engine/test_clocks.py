@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from django.conf import settings
+from django.db import OperationalError, connection
 from structlog.testing import capture_logs
 
 from ledger.domain.runs import RELEASES_BEFORE_STUCK, comes_round_after
@@ -19,6 +21,7 @@ from ledger.models import JournalEntry, RunHead, WaitMember, WaitSet, Wake
 from ledger.services import leases, verify, waits, wakes
 from tests.clock import Clock
 from tests.engine.waking import commit, timer
+from tests.tamper import run_sql
 from tests.ui.asking import address, ask, client_of
 from tests.world import World
 
@@ -109,6 +112,53 @@ def test_a_process_that_starts_after_the_clock_went_back_mends_the_same(world: W
     assert wakes.hurry(given_back.run.id) is False, "once is enough"
     clock.shift(31)
     assert dead.run.id in leases.due(10_000)
+
+
+def given_back(world: World) -> UUID:
+    packet = world.claimed_run()
+    leases.release(world.caller, packet.run.id, packet.fence)
+    run_id: UUID = packet.run.id
+    return run_id
+
+
+def test_a_row_that_can_t_be_mended_stops_neither_the_others_nor_the_sweep(world: World, clock: Clock) -> None:
+    clock.shift(DAY)
+    poisoned, sound = given_back(world), given_back(world)
+    clock.shift(-DAY / 2)
+    key = poisoned if connection.vendor == "postgresql" else poisoned.hex
+    wakes.begin(poisoned)  # not due by the clock as it is now
+    run_sql("UPDATE ledger_wake SET reasons = '5', state = 'checking', until = due_at WHERE run_id = %s", key)
+    try:
+        with capture_logs() as told:
+            clocks.look(clocks.Watch(), 10_000)
+        assert sound in wakes.due(10_000)
+        assert [entry["item"] for entry in told if entry["event"] == "sweep_item_failed"] == [str(poisoned)]
+    finally:
+        run_sql("UPDATE ledger_wake SET reasons = '[]' WHERE run_id = %s", key)
+
+
+def test_what_a_look_did_not_mend_the_next_one_does(world: World, clock: Clock) -> None:
+    clock.shift(DAY)
+    runs = {given_back(world) for _ in range(2)}
+    clock.shift(-DAY / 2)
+    watch = clocks.Watch()
+    while runs - set(wakes.due(10_000)):
+        before = len(wakes.far(10_000))
+        clocks.look(watch, 1)
+        assert len(wakes.far(10_000)) < before, "one at a time, until none is left"
+    lost = clocks.Watch()
+
+    def cut(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "ledger_lease" in sql:
+            raise OperationalError("the connection is lost")
+        return execute(sql, params, many, context)
+
+    late = given_back(world)
+    clock.shift(-DAY / 2)
+    with connection.execute_wrapper(cut), pytest.raises(OperationalError):
+        clocks.look(lost, 10_000)
+    clocks.look(lost, 10_000)
+    assert late in wakes.due(10_000)
 
 
 def test_no_wake_is_put_off_for_longer_than_what_counts_as_a_clock_that_went_back(world: World, clock: Clock) -> None:

@@ -216,6 +216,7 @@ def test_reading_any_address_changes_nothing_and_decides_nothing(method: str, wo
         "check_id": str(verifications.ask(world.caller, request.run_id)),
         "workflow": "refund",
         "version": "1",
+        "stream": str(request.run_id),
         "seq": "1",
         "part": "standing",
     }

@@ -12,7 +12,8 @@ import pytest
 from django.db import connection
 
 from ledger.domain.change import Change, Insert, Kind, Move, Stream
-from ledger.services import writer
+from ledger.services import several, writer
+from ledger.services.shapes import by_table, shape_of
 from tests.world import World
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
@@ -33,11 +34,11 @@ def _change(**over: Any) -> Change:
 
 
 def _text(change: Change) -> str:
-    return writer._single(writer._shape(change, writer._by_table(change.inserts)))
+    return writer._text(shape_of(change, by_table(change.inserts)))
 
 
 def _holes(change: Change) -> int:
-    return len(writer._params(change, b"{}", writer._by_table(change.inserts)))
+    return len(writer._params(change, b"{}", by_table(change.inserts)))
 
 
 CHANGES = {
@@ -73,8 +74,21 @@ def test_changes_that_differ_in_more_than_values_have_texts_of_their_own() -> No
 def test_a_text_has_a_hole_for_each_value_and_none_of_them_in_it(change: Change) -> None:
     assert _text(change).count("%s") == _holes(change)
     assert "%" not in _text(change).replace("%s", "")
-    for value in writer._params(change, b"{}", writer._by_table(change.inserts)):
+    for value in writer._params(change, b"{}", by_table(change.inserts)):
         assert not (isinstance(value, str) and len(value) > 20 and value in _text(change))
+
+
+@pytest.mark.parametrize(
+    "change", [change for change in CHANGES.values() if change.expect_seq], ids=lambda each: each.verb
+)
+def test_so_has_the_text_for_many_which_does_not_grow_with_them(change: Change) -> None:
+    sent: list[tuple[str, list[Any]]] = []
+    for count in (1, 3):
+        several.apply([change] * count, [b"{}"] * count, lambda sql, params: sent.append((sql, params)) or [])
+    (text, params), (same, more) = sent
+    assert text.count("%s") == len(params) == len(more) and text == same
+    assert "%" not in text.replace("%s", "")
+    assert not [value for value in more if len(value) > 20 and value in text]
 
 
 def test_other_values_meet_the_same_text() -> None:
@@ -85,7 +99,7 @@ def test_other_values_meet_the_same_text() -> None:
 
 
 def test_texts_are_kept_in_bounds() -> None:
-    for kept in (writer._single, writer._text):
+    for kept in (writer._text, several._text):
         size = kept.cache_info().maxsize
         assert size is not None and size <= 1024
 

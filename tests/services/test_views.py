@@ -15,7 +15,9 @@ from tests.services.issuing import opened, paying
 from tests.world import World
 
 UNREAD = sorted(
-    {field.name for field in fields(RunView)} - {"now", "extras", "head", "run", "tenant_seq", "lease", "wanted"}
+    {field.name for field in fields(RunView)}
+    - {"now", "extras", "head", "run", "tenant_seq", "lease"}
+    - {"wanted", "heard", "unseen"}
 )
 """Every part but the one that is read; what isn't a part, as whose decision is wanted, is there or empty."""
 

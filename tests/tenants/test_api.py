@@ -35,7 +35,7 @@ class Operation:
     """As the document has it, such as `/runs/{run_id}`."""
 
 
-UNDOCUMENTED = {"", "docs", "openapi.json"}
+UNDOCUMENTED = {"", "docs", "docs/conventions", "openapi.json"}
 """Addresses below the API's that are no operations."""
 
 
