@@ -44,8 +44,12 @@ def main() -> None:
         if options.profile:
             programme.profile(server, options.profile)
             return
-        rows = programme.run(server, options.only, scale, Path(var) / "logs")
+        rows: list[dict[str, Any]] = []
+        for row in programme.run(server, options.only, scale, Path(var) / "logs"):
+            rows.append(row)
+            _write(rows, partly=True)  # what was measured isn't lost where a later figure fails
     _write(rows, partly=bool(options.only))
+    print(f"{len(rows)} figures in {RESULT}", file=sys.stderr)
 
 
 def _options() -> argparse.Namespace:
@@ -75,7 +79,6 @@ def _write(rows: list[dict[str, Any]], *, partly: bool) -> None:
     }
     found = {row["name"]: row for row in [*kept, *({**row, **made} for row in rows)]}
     RESULT.write_text(json.dumps(list(found.values()), indent=1) + "\n")
-    print(f"{len(rows)} figures in {RESULT}", file=sys.stderr)
 
 
 if __name__ == "__main__":

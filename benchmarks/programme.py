@@ -37,18 +37,17 @@ def names(scale: Scale) -> list[str]:
     return ["yard", *(rate.name for rate in rates.offered()), *crowd.names(scale.waiting), *due.names(scale.due)]
 
 
-def run(server: PostgresServer, only: str, scale: Scale, logs: Path) -> list[dict[str, Any]]:
-    """Measure what matches, print each row as it comes, and answer all of them."""
+def run(server: PostgresServer, only: str, scale: Scale, logs: Path) -> Iterator[dict[str, Any]]:
+    """Measure what matches, and print and answer each row as it comes."""
     wanted = [name for name in names(scale) if re.search(only, name)]
     own_database(server, MIGRATED, "template1")
     call_command("migrate", verbosity=0)
     print(heading(), flush=True)
-    rows = []
     yard = Yard(server.url, YARD_SLICE)
     for figure in _measured(server, wanted, scale, logs, yard):
-        rows.append(figure.row())
-        print(line(rows[-1]), flush=True)
-    return rows
+        row = figure.row()
+        print(line(row), flush=True)
+        yield row
 
 
 def profile(server: PostgresServer, verb: str) -> None:
