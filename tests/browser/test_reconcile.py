@@ -137,7 +137,9 @@ def test_the_target_is_asked_again_by_a_button(world: World, clock: Clock, open_
     page.goto(at(world, effect))
     page.get_by_role("button", name="Ask again now").click()
     expect(page.get_by_text("The target could not say, or did not answer")).to_be_visible()
-    expect(page.get_by_role("region", name="What was asked and answered").get_by_text("no reply")).to_be_visible()
+    expect(
+        page.get_by_role("region", name="What was asked and answered").get_by_text("nothing answers at its address")
+    ).to_be_visible()
 
 
 def test_a_handoff_is_taken_reconciled_and_closed(world: World, clock: Clock, open_page: Opened) -> None:
