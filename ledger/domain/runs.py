@@ -129,7 +129,7 @@ class Fence:
         """Read `epoch.counter`. Raises LedgerError `invalid`."""
         if isinstance(text, str):
             epoch, dot, count = text.partition(".")
-            if dot and epoch.isdecimal() and count.isdecimal() and len(text) < 30:
+            if dot and epoch.isdecimal() and count.isdecimal() and max(len(epoch), len(count)) <= 9:
                 return cls(int(epoch), int(count))
         raise LedgerError(
             "invalid",
