@@ -25,7 +25,8 @@ def test_a_stale_fence_is_refused_and_nothing_is_written(world: World, http: Htt
     document = refused(http.post(f"/runs/{run_id}/release", {"fence": stale["fence"]}), 409, "stale-fence")
     assert document["facts"] == {} and "0.2" not in document["detail"], "the present fence is for its holder alone"
     refused(http.post(f"/runs/{run_id}/checkpoints", commit_body(stale), key="k"), 409, "stale-fence")
-    refused(http.post(f"/runs/{run_id}/release", {"fence": "7"}), 422, "invalid")
+    for fence in ("7", "903666122368064411024.6", "0.903666122368064411"):
+        refused(http.post(f"/runs/{run_id}/release", {"fence": fence}), 422, "invalid")
     assert entries(world) == before
 
 
