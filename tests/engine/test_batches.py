@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
+from ledger.domain.change import Change
 from ledger.domain.commits import Next, NextKind
+from ledger.domain.views import RunView
 from ledger.domain.waits import MemberKind, MemberSpec, OnDeadline, SetMode, WaitSpec
 from ledger.engine import sweep, wakes
 from ledger.models import Decision, Wake, WakeCheck
 from ledger.services import batches, facts, verify, waits
 from ledger.services import wakes as wake_rows
+from ledger.services.drafts import run_draft
+from ledger.services.views import named_views
 from tests.clock import Clock
 from tests.engine.waking import asking, commit, pay, say
 from tests.shop import Shop
@@ -98,6 +104,42 @@ def test_one_that_can_t_be_decided_stops_none_of_the_others(world: World, clock:
     assert statuses(world, sound) == {"ready"}
     left = Wake.objects.of(world.tenant).get(run_id=poisoned)
     assert (left.state, left.attempt) == ("checking", 1), "what failed was an attempt, and comes round after its time"
+
+
+def test_a_rule_that_raises_for_one_leaves_that_one_and_no_other(world: World, clock: Clock) -> None:
+    first, *others = due(world, clock, 3)
+
+    def rule(view: RunView) -> tuple[Change | None, str]:
+        if view.run.id == first:
+            raise ValueError("not this one")
+        draft = run_draft(view, "system:test", "test.touch")
+        draft.head(asks=7)
+        return draft.change(), "touched"
+
+    views = named_views([first, *others])
+    assert batches.settle_each(views, rule) == [None, ("touched",), ("touched",)]
+    assert [world.head(run_id).asks for run_id in (first, *others)] == [0, 7, 7]
+
+
+@pytest.mark.postgres_only
+def test_a_run_that_somebody_holds_is_left_and_the_others_are_not(world: World, clock: Clock) -> None:
+    held, *others = due(world, clock, 3)
+
+    def look() -> list[UUID]:
+        with ThreadPoolExecutor(1) as elsewhere:
+            return elsewhere.submit(_apart, lambda: waits.expire_each([held, *others])).result(20)
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM ledger_run_head WHERE run_id = %s FOR UPDATE", [held])
+        assert look() == [held]
+        assert statuses(world, others) == {"waking"} and statuses(world, [held]) == {"waiting"}
+
+
+def _apart(act: Callable[[], list[UUID]]) -> list[UUID]:
+    try:
+        return act()
+    finally:
+        connection.close()
 
 
 def test_what_rests_on_a_target_and_what_asks_for_leave_are_left_for_themselves(

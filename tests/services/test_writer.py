@@ -102,20 +102,23 @@ def test_a_violated_constraint_is_named_and_nothing_is_written(world: World) -> 
 
 
 def test_of_several_changes_each_is_written_or_refused_for_itself(world: World) -> None:
-    good, moved, late, taken, last = (world.start_run() for _ in range(5))
-    row = facts.read(run=facts.Part("run", "t.id = %s", (taken,))).row("run")
+    good, moved, late, overtaken, spoiling, last = runs = [world.start_run() for _ in range(6)]
+    row = facts.read(run=facts.Part("run", "t.id = %s", (spoiling,))).row("run")
     assert row is not None
-    twin = {**row, "id": uuid4()}
-    spoiled = (
+    twin = Insert("run", {**row, "id": uuid4()})
+    elsewhere = Move("clearance", world.head(spoiling).clearance_id, {"state": "used"}, {"state": "closed"})
+    refused = (
         _change(world, moved, expect_seq=world.head(moved).head_seq + 1),
         _change(world, late, not_after=facts.read().now),
+        _change(world, overtaken, tenant_seq=TenantHead.objects.of(world.tenant).get().head_seq - 1),
     )
-    for more in ((), (_change(world, taken, inserts=(Insert("run", twin),)),)):
-        before = {run_id: world.head(run_id).head_seq for run_id in (good, moved, late, taken, last)}
-        written = writer.apply_each([_change(world, good), *spoiled, *more, _change(world, last)])
-        assert [done is not None for done in written] == [True, False, False, *(False for _ in more), True]
+    spoilers = ({"inserts": (twin,)}, {"moves": (elsewhere,)})
+    for more in ((), *([_change(world, spoiling, **each)] for each in spoilers)):
+        before = {run_id: world.head(run_id).head_seq for run_id in runs}
+        written = writer.apply_each([_change(world, good), *refused, *more, _change(world, last)])
+        assert [done is not None for done in written] == [True, *[False] * (3 + len(more)), True]
         after = {run_id: world.head(run_id).head_seq for run_id in before}
-        assert [after[run_id] - before[run_id] for run_id in before] == [1, 0, 0, 0, 1]
+        assert [after[run_id] - before[run_id] for run_id in before] == [1, 0, 0, 0, 0, 1]
         assert [done.digest for done in written if done] == [bytes(world.head(r).head_digest) for r in (good, last)]
         assert all(verify.run(run_id).faults == [] for run_id in before)
 
