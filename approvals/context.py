@@ -30,7 +30,7 @@ PLACES = (
     Place("runs", "Runs", "runs", "r", ("run",)),
     Place("reconcile", "Reconcile", "reconcile", "c", ("effect",)),
     Place("handoffs", "Handoffs", "handoff", "h", ("handoff",)),
-    Place("history", "History", "history", "y"),
+    Place("history", "History", "history", "y", ("entry", "verification")),
 )
 
 

@@ -54,7 +54,7 @@ def history(request: TenantRequest) -> HttpResponse:
         "wrong": wrong,
         "narrowed": bool(kept),
         "export_url": f"{reverse('history_export', args=[request.tenant.slug])}?{urlencode(kept)}".removesuffix("?"),
-        "most": history_pages.MOST_EXPORTED,
+        "most": f"{history_pages.MOST_EXPORTED:,}",
         "next_url": f"?{urlencode({**kept, 'before': found.next})}" if found.next else "",
         "first_url": f"?{urlencode(kept)}" if asked.before else "",
     }

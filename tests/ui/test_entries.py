@@ -43,6 +43,15 @@ def auditor(world: World) -> User:
     return world.dora
 
 
+def test_an_entry_s_page_and_the_export_s_limit_are_told_as_parts_of_the_history(world: World) -> None:
+    auditor = client_of(person_with(world, Verb.SEE, Verb.AUDIT))
+    run_id = world.start_run()
+    page = auditor.get(reverse("entry", args=[world.tenant.slug, run_id, 1])).content.decode()
+    (here,) = re.findall(r'<a href="([^"]*)" aria-current="page"', page)
+    assert here == reverse("history", args=[world.tenant.slug])
+    assert "at most 20,000 entries" in auditor.get(here).content.decode()
+
+
 def test_an_approval_and_a_settle_name_what_they_are_about_and_lead_there(world: World) -> None:
     packet, effect = called(world)
     effects.settle(world.caller, effect.pk, SettleSpec(1, Settled.COMMITTED, reference="re_5512"), packet.fence)
