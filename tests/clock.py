@@ -12,7 +12,7 @@ from ledger.models import triggers
 
 _SHIFTED = """
 CREATE OR REPLACE FUNCTION ledger_clock() RETURNS timestamptz LANGUAGE sql VOLATILE AS
-$$ SELECT clock_timestamp() + make_interval(secs => {seconds}) $$
+$$ SELECT {base} + make_interval(secs => {seconds}) $$
 """
 
 
@@ -21,6 +21,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        self._held: datetime | None = None
 
     def shift(self, seconds: float) -> None:
         """Move the clock on by this much more."""
@@ -32,10 +33,16 @@ class Clock:
         self.seconds = seconds
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
-                cursor.execute(_SHIFTED.format(seconds=seconds))
+                base = f"timestamptz '{self._held.isoformat()}'" if self._held else "clock_timestamp()"
+                cursor.execute(_SHIFTED.format(base=base, seconds=seconds))
+
+    def hold(self) -> None:
+        """Let it stand still from now on but for what it is moved by: for margins that a slow machine must not use up."""
+        self._held = datetime.now(UTC)
+        self.set(self.seconds)
 
     def now(self) -> datetime:
-        return datetime.now(UTC) + timedelta(seconds=self.seconds)
+        return (self._held or datetime.now(UTC)) + timedelta(seconds=self.seconds)
 
 
 @contextmanager

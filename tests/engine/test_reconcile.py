@@ -44,6 +44,7 @@ def test_absent_is_believed_only_after_the_horizon_and_then_retried_with_the_sam
 ) -> None:
     packet, effect_id, given = payments.permitted()
     payments.lapse(clock, packet.run.id)
+    clock.hold()
     early = given.answer_by - clock.now()
     clock.shift(early.total_seconds() - 1)
     answer, effect = payments.look(effect_id)

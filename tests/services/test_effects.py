@@ -378,6 +378,7 @@ def test_a_person_s_word_that_it_didn_t_happen_is_taken_only_once_it_can_t_arriv
     effects.settle(open_world.caller, effect.pk, SettleSpec(1, Settled.UNKNOWN), packet.fence)
     charlie = replace(open_world.caller, person_id=open_world.charlie.pk, actor=f"person:{open_world.charlie.pk}")
     absent = (EffectState.FAILED, "confirmed_absent", "not in the statement")
+    clock.hold()
     clock.shift((given.answer_by - clock.now()).total_seconds() - 1)
     with pytest.raises(LedgerError, match="wrong-state"):
         effects.verdict(charlie, effect.pk, *absent, read=effects.read_now(effect.pk))

@@ -16,7 +16,7 @@ from approvals.services.waiting import Kind
 from ledger.domain.explain import at
 from ledger.domain.health import UNCLAIMED_AFTER
 from ledger.domain.identity import Verb
-from ledger.engine import sweep
+from ledger.engine import sweep, wakes
 from ledger.models import User, Worker
 from ledger.services import explain, identity, leases, verifications
 from tests.clock import Clock
@@ -56,6 +56,7 @@ def test_an_approved_run_that_no_worker_claims_is_in_the_operators_inbox(world: 
 
 
 def test_until_workers_have_had_their_time_nothing_is_said(world: World, clock: Clock) -> None:
+    clock.hold()
     approved(world)
     clock.shift(UNCLAIMED_AFTER.total_seconds() - 1)
     page = inbox(world, world.charlie)
@@ -135,6 +136,7 @@ def test_a_run_handed_over_because_it_does_not_verify_is_one_line(world: World, 
     run_sql("UPDATE ledger_run_head SET checkpoint_digest = head_digest WHERE run_id = %s", key_of(run_id))
     clock.shift(7_200)
     sweep.sweep()
+    wakes.run(run_id)
     assert world.head(run_id).status == "blocked"
     assert kinds(world, world.charlie) == [Kind.HANDOFF]
 
