@@ -25,7 +25,8 @@ def parts(run_id: UUID, names: Sequence[str], ids: Sequence[UUID], call_key: str
         f" OR e.id IN ({_each(ids)}) OR e.call_key = %s)"
     )
     params = (run_id, *names, *ids, call_key)
-    contents = f"t.id IN ({found.format('request_id')}) OR t.id IN ({found.format('result_id')})"
+    # One set of ids: by two that OR joins, every body there is would be read.
+    contents = f"t.id IN ({found.format('request_id')} UNION ALL {found.format('result_id')})"
     return {
         "shown": Part("effect", f"t.id IN ({found.format('id')})", params, many=True, order="t.proposed_at"),
         "contents": Part("body", contents, params * 2, many=True),

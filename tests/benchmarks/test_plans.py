@@ -23,6 +23,7 @@ from approvals.services import (
 )
 from approvals.services.run_lists import Filter
 from approvals.views.counts import MOST
+from benchmarks import acts
 from benchmarks.scene import EVENT_TYPE, VERSION, WORKFLOW
 from ledger.domain.health import Health
 from ledger.domain.leases import Offer
@@ -72,6 +73,12 @@ VERBS: dict[str, Act] = {
     ),
     "look after a wait was opened": lambda crowd: waits.look_after_open(crowd.waiting.ids[8]),
     "wake": lambda crowd: wakes.run(crowd.waking.ids[3]),
+    "commit": lambda crowd: crowd.do(acts.commit, "running"),
+    "commit with effect and wait": lambda crowd: crowd.do(acts.commit_whole, "running"),
+    "permit and settle": lambda crowd: crowd.do(acts.permit, "proposed"),
+    "permit and settle of an approved call": lambda crowd: crowd.do(acts.permit, "approved"),
+    "wake after an approval": lambda crowd: crowd.do(acts.wake, "voted"),
+    "decide": lambda crowd: crowd.do(acts.decided, "asked"),
 }
 PAGES: dict[str, Act] = {
     "inbox": lambda crowd: waiting.page_for(crowd.person, crowd.tenant),

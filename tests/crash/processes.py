@@ -33,16 +33,19 @@ class Process:
         self._rest = b""
         self._reading = threading.Lock()
         self._pidfd = _pidfd(pid)
+        self._closed = False
 
     def hear(self, seconds: float) -> bool:
         """Take in what it reported, waiting up to so long. False once nothing more can come."""
+        if self._closed:
+            return False
         readable, _, _ = select.select([self._report], [], [], max(0.0, seconds))
         if not readable:
             return True
         with self._reading:
             # Another thread may have read meanwhile what made it readable; a read would then wait for the process's end.
-            if not select.select([self._report], [], [], 0)[0]:
-                return True
+            if self._closed or not select.select([self._report], [], [], 0)[0]:
+                return not self._closed
             data = os.read(self._report, 65_536)
             self._rest += data
             *whole, self._rest = self._rest.split(b"\n")
@@ -60,12 +63,19 @@ class Process:
             seen = len(self.lines)
             left = deadline - time.monotonic()
             if left <= 0 or not self.hear(left):
-                raise Gone(f"no {kind} from pid {self.pid}; see {self.log}")
+                raise Gone(f"no {kind} from pid {self.pid}, {self._standing()}; see {self.log}")
+
+    def _standing(self) -> str:
+        """Whether it still lives; one that does writes to its log where each of its threads stands."""
+        if not self.alive():
+            return "which has ended"
+        self.send(signal.SIGUSR1)
+        return "which lives"
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         """All reports of a kind that have come in by now."""
         with contextlib.suppress(OSError):
-            while select.select([self._report], [], [], 0)[0] and self.hear(0):
+            while not self._closed and select.select([self._report], [], [], 0)[0] and self.hear(0):
                 pass
         return [line for line in self.lines if line["kind"] == kind]
 
@@ -90,14 +100,18 @@ class Process:
             select.select([self._pidfd], [], [], 10)
 
     def close(self) -> None:
-        """End it and close the pipes."""
+        """End it and close the pipes, once: a second time their numbers may be another process's."""
+        if self._closed:
+            return
         self.end()
         self.of_kind("")
-        for descriptor in (self._report, self._control, self._pidfd):
-            if descriptor is not None:
-                with contextlib.suppress(OSError):
-                    os.close(descriptor)
-        self._pidfd = None
+        with self._reading:
+            self._closed = True
+            for descriptor in (self._report, self._control, self._pidfd):
+                if descriptor is not None:
+                    with contextlib.suppress(OSError):
+                        os.close(descriptor)
+            self._pidfd = None
 
 
 def _pidfd(pid: int) -> int | None:
