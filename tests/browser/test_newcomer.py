@@ -233,6 +233,8 @@ def test_what_a_person_found_not_done_is_sent_once_more(
     row = page.get_by_role("listitem").filter(has_text=f"invoice {invoice}")
     reload_until(page, lambda: row.count() == 1)
     row.get_by_role("link").first.click()
+    # Of the page that is left nothing is to be said.
+    expect(page.get_by_role("group", name="What happened at wires")).to_be_visible(timeout=PATIENCE)
     reload_until(page, lambda: page.get_by_text("Possible once the call can no longer arrive").count() == 0)
     page.get_by_label("It was not done").check()
     page.get_by_label("Evidence").fill("The bank's statement of today doesn't list it.")

@@ -63,6 +63,7 @@ def _staged(clock: Any, shop: Any) -> list[Shot]:
     worst = scenes.Story(House("hostile", "W" * 80, shop.url, agent="agent-" + "w" * 70), shop, clock)
     hostile.hostile(worst)
     clock.set(0)
+    clock.hold()
     nothing = House("quiet", "Quiet Bay", shop.url)
     return [*catalogue.plain(), *catalogue.empty(nothing), *catalogue.full(story), *catalogue.hostile(worst)]
 
