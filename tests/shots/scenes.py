@@ -315,7 +315,7 @@ def _inbox(story: Story) -> None:
     rows = (
         ("big", "A-20490", 240_000, "Sofia Rossi", 40, "big.refund"),
         ("pending", "A-20491", 3_900, "Ines Morel", 20, "payments.refund"),
-        ("soon", "A-20492", 1_750, "Karl Novak", 0.35, "payments.refund"),
+        ("soon", "A-20492", 1_750, "Karl Novak", 0.85, "payments.refund"),
         ("more", "A-20493", 980, "Mei Tanaka", 12, "payments.refund"),
     )
     for number, (name, order, minor, customer, hours, tool) in enumerate(rows):
