@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -17,6 +18,8 @@ from django.db import connection
 from tests.crash.points import Line
 
 BATCH = 20
+HANDS = 4
+"""So many sides and repeats go on at once."""
 TIMES = 5
 """How often each event is delivered."""
 WHEN = (
@@ -80,6 +83,7 @@ class Table:
         self.flow = f"meet-{seed}-{uuid4().hex[:6]}"
         self.counted: Counter[str] = Counter()
         self.failures: list[str] = []
+        self.hands = ThreadPoolExecutor(HANDS)
         spec = VersionSpec(FLOW["state_schema"], FLOW["initial"], FLOW["transitions"], (), own_events=True)
         workflows.register(self.caller, self.flow, "1", spec)
 
@@ -123,19 +127,17 @@ class Table:
         return meetings
 
     def _at_once(self, *acts: Callable[[], Any]) -> None:
+        """Each act in a thread that has kept its connection: a new one has to plan every statement anew."""
+
         def guarded(act: Callable[[], Any]) -> None:
             try:
                 act()
             except Exception as error:
                 self.failures.append(f"{type(error).__name__}: {error}")
-            finally:
                 connection.close()
 
-        threads = [threading.Thread(target=guarded, args=(act,)) for act in acts]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        for done in [self.hands.submit(guarded, act) for act in acts]:
+            done.result()
 
     def _side(
         self,
